@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:
     from contract.postgres import Server
 
-# Plain asserts of a conformance suite are explained only when pytest is told of it.
+# pytest explains plain asserts of a conformance suite only if the module is registered.
 pytest.register_assert_rewrite("assay.testing")
 
 _SLOW = [HealthCheck.too_slow]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from assay.version import __version__
 
 if TYPE_CHECKING:
-    from assay.errors import AssayError, EvalFileError, EvalFileErrors, Problem
+    from assay.errors import AssayError, EvalFileError, EvalFileErrors
     from assay.evaluators.python import evaluator
     from assay.evaluators.rubric import RubricEvaluator
     from assay.model.case import EvalCase, Origin, Suite
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         RegressionEvalCase,
         RubricEvalCase,
     )
+    from assay.problems import Problem
     from assay.service.eval_files import lint, load, validate
     from assay.service.evaluation import aevaluate, evaluate
     from assay.service.history import compare
@@ -80,7 +81,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "assay.errors": ("AssayError", "EvalFileError", "EvalFileErrors", "Problem"),
+    "assay.errors": ("AssayError", "EvalFileError", "EvalFileErrors"),
     "assay.evaluators.python": ("evaluator",),
     "assay.evaluators.rubric": ("RubricEvaluator",),
     "assay.model.case": ("EvalCase", "Origin", "Suite"),
@@ -99,6 +100,7 @@ _HOMES = {
         "RegressionEvalCase",
         "RubricEvalCase",
     ),
+    "assay.problems": ("Problem",),
     "assay.service.eval_files": ("lint", "load", "validate"),
     "assay.service.evaluation": ("aevaluate", "evaluate"),
     "assay.service.history": ("compare",),

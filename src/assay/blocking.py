@@ -1,4 +1,4 @@
-"""Calling the async core from blocking code, even beside a running event loop as in a notebook."""
+"""Calling the async core from blocking code, even while an event loop runs, as in a notebook."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def _in_our_loop(start: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 
 def _run_in_thread(start: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """If the wait is interrupted, the work is cancelled too, as it may cost money."""
+    """Run the work in a thread; if the wait is interrupted, it is cancelled: it may cost money."""
     tasks: list[asyncio.Task[Any]] = []
     # Not the future: there is none if the start of the thread is interrupted.
     started, ended = threading.Event(), threading.Event()

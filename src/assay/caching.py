@@ -1,7 +1,7 @@
 """A cache for values that are used again, and a finder of duplicate hashes, both small.
 
-The evaluators of a suite come with every case, those of a case never come again. Keeping the
-latter would cost more than memory: new objects would always lie outside the processor's caches.
+The evaluators of a suite are used for every case, those of a case only once. Keeping the latter
+would cost more than memory: new objects would always lie outside the processor's caches.
 """
 
 from __future__ import annotations

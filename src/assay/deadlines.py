@@ -19,7 +19,7 @@ _deadline: ContextVar[float] = ContextVar("deadline", default=math.inf)
 
 
 class DeadlineExceeded(Exception):
-    """The work has not ended by its deadline. It is not an error of the work."""
+    """The work was not done by its deadline. This is not an error of the work."""
 
 
 def within(seconds: float, work: Callable[[A], T], argument: A) -> T:
@@ -32,7 +32,7 @@ def within(seconds: float, work: Callable[[A], T], argument: A) -> T:
 
 
 def check_deadline() -> None:
-    """Raise DeadlineExceeded if the time is over."""
+    """Raise DeadlineExceeded if the deadline has passed."""
     if perf_counter() > _deadline.get():
         raise DeadlineExceeded
 

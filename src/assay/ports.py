@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TextIO
 
 import msgspec
 
-from assay.errors import Problem, UsageError
+from assay.errors import UsageError
 from assay.model.case import EvalCase, Suite
 from assay.model.case_filter import CaseFilter
 from assay.model.case_rows import CaseQuery, CaseRow, Facets, IndexedCase
@@ -44,6 +44,7 @@ from assay.model.run import RunRecord, RunStatus, SuiteHeader, TrialFacts, Trial
 from assay.model.run_result import RunResult
 from assay.model.score import EvaluationScore
 from assay.model.test_case import NewTestCase, Pin, TestCase, TestCaseChanges, TestCasePage
+from assay.problems import Problem
 from assay.settings import Settings
 
 
@@ -105,7 +106,7 @@ class CaseStream(Protocol):
 
 
 class Request(msgspec.Struct, frozen=True):
-    """What a target is asked: messages, and the case that they belong to, if any.
+    """A request to a target: messages, and the case that they belong to, if any.
 
     `reply_schema` is the JSON Schema of the wanted reply; a target that cannot enforce it ignores
     it. `suite` is the file of the case's suite, named as in the run.
@@ -134,7 +135,7 @@ class Target(Protocol):
       settings.
     """
 
-    #: Its name in results, which also tells two judges apart: `openai:gpt-6-sol`.
+    #: Its name in results, which also distinguishes two judges: `openai:gpt-6-sol`.
     name: str
 
     async def ask(self, request: Request) -> Observation:

@@ -99,7 +99,7 @@ _ESCAPED = r"\\[u/]"
 
 
 class Redactor:
-    """Redacts the given secrets and what looks like one. Numbers stay as they are."""
+    """Redacts the given secrets and what looks like one. Numbers are not changed."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._secrets = tuple(sorted(secrets))
@@ -224,7 +224,7 @@ class Redactor:
 
 @cache
 def patterns_only() -> Redactor:
-    """Redacts what looks like a secret; it knows none of a project."""
+    """A redactor without the secrets of a project: it redacts what looks like a secret."""
     return Redactor()
 
 

@@ -23,8 +23,10 @@ import os
 import traceback
 from importlib import import_module
 
-from assay.errors import MAX_MESSAGE, AssayError, nearest, printable
+from assay.errors import AssayError, nearest
+from assay.problems import MAX_MESSAGE
 from assay.redaction import cut
+from assay.text import printable
 
 T = TypeVar("T")
 #: Says what is wrong with a loaded object, as the rest of a sentence; empty when it is valid.
@@ -82,7 +84,9 @@ class Registry(Generic[T]):
             return  # it is an entry point too, and is being loaded as that
         if name in self._entries or self._added.get(name, source) != source:
             owner = self._added.get(name) or _distribution(self._entries[name][0])
-            raise PluginError(f"the {self.kind} {name!r} of {source} is there already: {owner}")
+            raise PluginError(
+                f"the {self.kind} {name!r} of {source} is already registered: {owner}"
+            )
         self._loaded[name], self._added[name] = value, source
 
     @property
@@ -153,7 +157,7 @@ class _Evaluators(Registry["type[EvaluatorSpec]"]):
 def _installed() -> EntryPoints:
     """All entry points, cached because finding them reads the metadata of every package."""
     try:
-        return cast(EntryPoints, entry_points())  # in Python 3.11 a class like it
+        return cast(EntryPoints, entry_points())  # Python 3.11 returns a similar class
     except Exception:  # broken metadata of one package must not affect the others
         return EntryPoints(_readable())
 
@@ -166,7 +170,7 @@ def _readable() -> Iterator[EntryPoint]:
         if name and name in seen:
             continue
         seen.add(name)
-        with suppress(Exception):  # their metadata may be anything
+        with suppress(Exception):  # the metadata may be malformed
             yield from distribution.entry_points
 
 
@@ -176,7 +180,7 @@ def _distribution(entry: EntryPoint) -> str:
 
 
 def _name(distribution: Distribution | None) -> str:
-    with suppress(Exception):  # its metadata may be anything, or gone
+    with suppress(Exception):  # the metadata may be malformed or missing
         metadata: Any = distribution.metadata if distribution is not None else {}
         return str(metadata.get("Name") or "")  # `[...]` would warn when it is missing
     return ""
@@ -219,7 +223,7 @@ def _requires(*names: str) -> FindFault:
         if missing:
             return f"is {_describe(loaded)}, which has no function {missing}"
         if any(_needs_instance(loaded, name) for name in names):
-            return f"is {_describe(loaded)}, not an object of it"
+            return f"is {_describe(loaded)}, not an instance of it"
         return ""
 
     return fault
@@ -273,7 +277,7 @@ def imported(reference: str, failure: Callable[[str], AssayError]) -> Callable[.
     except (Exception, SystemExit) as error:  # a project's module may raise anything on import
         if isinstance(error, ModuleNotFoundError) and _is_self_or_parent(error.name, module):
             message = f"{label}: there is no module {error.name!r}"
-            raise failure(f"{message} in the project or in what is installed") from None
+            raise failure(f"{message} in the project or the installed packages") from None
         raise failure(f"{label} could not be imported: {raised(error)}") from error
     if found is _ABSENT:
         raise failure(f"{label}: {module!r} has no {name!r}{_hint(name, home)}")

@@ -42,7 +42,7 @@ def prepare(spec: Any, resources: Resources) -> Check:
     It is awaited where it cannot run on the event loop.
 
     If `prepare` crashes, the check gives an errored score for every case. An AssayError is raised:
-    it tells the user what to set.
+    its message says what to configure.
     """
     try:
         check, place = _prepared(spec, resources), spec.runs_in()
@@ -182,11 +182,11 @@ def failed_gate(spec: EvaluatorSpec, score: EvaluationScore) -> str:
         return ""
     least = "a pass" if required is True else f"at least {required:g}"
     found = rounded(score.score, PASS_FROM if required is True else required, 3)
-    return f"{spec.name}: the score {found} is not {least}, which is required"
+    return f"{spec.name}: the score is {found}, but {least} is required"
 
 
 def _meets(required: bool | float, score: EvaluationScore) -> bool:
-    """`true` asks for the verdict pass, a number for at least that score."""
+    """`true` requires the verdict pass, a number at least that score."""
     if required is True:
         return score.verdict == "pass"
     return score.score is not None and reaches(score.score, required)

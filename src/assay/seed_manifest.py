@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-from assay.errors import EvalFileErrors, Problem
+from assay.errors import EvalFileErrors
 from assay.model import tokens
 from assay.model.case import EvalCase, Origin
 from assay.model.expect import ExpectBase
+from assay.problems import Problem
 from assay.settings import Settings, shown_path
 from assay.wire import json
 from assay.wire.text_files import is_absent, read_text

@@ -18,11 +18,12 @@ from typing import Annotated, Any
 import msgspec
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationInfo
 
-from assay.errors import ConfigError, EvalFileErrors, Problem
+from assay.errors import ConfigError, EvalFileErrors
 from assay.model.accepted import AcceptedLoss
 from assay.model.options import RunOptions
 from assay.model.source import AnySource, LiveSource
 from assay.model.target import Price
+from assay.problems import Problem
 from assay.wire import yaml
 from assay.wire.document import Document
 from assay.wire.fields import Empty, Flag, Number, Text
@@ -57,7 +58,7 @@ ModuleName = Annotated[str, AfterValidator(_module), Field(json_schema_extra={"p
 
 
 class TargetEntry(Shape):
-    """A target: what it is called, who provides it, and the provider's own settings."""
+    """A target: its name, its provider, and the provider's own settings."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -76,7 +77,9 @@ def _judge_entry(raw: Any, info: ValidationInfo) -> Any:
         return raw
     if isinstance(raw, dict):
         return JudgeEntry.model_validate(raw, context=info.context)
-    raise problem("wrong-type", f"is {shown(raw)}, neither the name of a target nor one")
+    raise problem(
+        "wrong-type", f"is {shown(raw)}, neither the name of a target nor a mapping of its settings"
+    )
 
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:")
@@ -94,7 +97,7 @@ def _duplicate_names(raw: Any) -> Iterator[AnyValidationError]:
 
 
 class Config(Shape):
-    """The keys of assay.yaml. Those that a text can give may also stand in the environment."""
+    """The keys of assay.yaml; an environment variable, ASSAY_<KEY>, overrides each scalar one."""
 
     allow_outside_root: Flag = False
     seed_manifest: Annotated[Text, AfterValidator(_below_root)] = "evals/seed-manifest.json"

@@ -1,4 +1,4 @@
-"""Numbers in messages and reports: counts with their nouns, and percentages."""
+"""Text of messages and reports: counts with their nouns, percentages, money, durations."""
 
 from __future__ import annotations
 
@@ -33,3 +33,31 @@ def points(difference: float, sign: Literal["+", "-"] = "-") -> str:
 def exact_points(difference: float) -> str:
     """A difference that the user gave, with all its digits."""
     return f"{100 * difference:.12g}"
+
+
+def money(usd: float) -> str:
+    """`$0.0123`, `$12.34`."""
+    if 0 < usd < 0.0001:
+        return "under $0.0001"
+    return f"${usd:,.2f}" if usd >= 1 or not usd else f"${usd:.4f}"
+
+
+def duration(milliseconds: float) -> str:
+    """`850 ms`, `12.3 s`, `3 min 20 s`, `2 h 5 min`."""
+    if milliseconds < 999.5:
+        return f"{milliseconds:.0f} ms"
+    if milliseconds < 59_950:
+        return f"{milliseconds / 1000:.1f} s"
+    minutes, seconds = divmod(round(milliseconds / 1000), 60)
+    if minutes < 60:
+        return f"{minutes} min {seconds} s"
+    return f"{minutes // 60:,} h {minutes % 60} min"
+
+
+def printable(text: str) -> str:
+    """Escape what would move the cursor, ring a bell or reverse the text of a terminal."""
+    return (
+        text
+        if text.isprintable()
+        else "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    )

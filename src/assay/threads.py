@@ -54,7 +54,7 @@ def call_in_thread(function: Callable[[], T]) -> Future[T]:
     fewer threads than there are workers.
     """
     future: Future[T] = Future()
-    future.set_running_or_notify_cancel()  # whoever cancels it may rely on the call being made
+    future.set_running_or_notify_cancel()  # not cancellable: the call is always made
     context = contextvars.copy_context()
 
     def call() -> None:
@@ -87,7 +87,7 @@ async def in_thread(function: Callable[..., Any], *arguments: Any) -> Outcome:
 
 
 class _Outcomes:
-    """Outcomes on their way to an event loop, which is woken once for all that gather."""
+    """Outcomes for an event loop, which is woken once for all that have accumulated."""
 
     def __init__(self) -> None:
         self._waiting: deque[tuple[asyncio.Future[Outcome], Outcome]] = deque()
@@ -248,7 +248,7 @@ class IsolatedLoop:
             raise
 
     async def close(self) -> None:
-        """End the loop; if it is stuck, or a task does not end, it ends later by itself."""
+        """End the loop; if it is stuck, or a task does not end, it ends later, when it can."""
         with self._lock:
             self._users -= 1
             if self._users > 0:
@@ -292,7 +292,7 @@ EVALUATORS_LOOP = IsolatedLoop()
 
 
 class _Loop(NamedTuple):
-    """A loop, and whether it is over: if the project merely stops it, it is started again."""
+    """A loop, and whether it has ended: if the project merely stops it, it is started again."""
 
     loop: asyncio.AbstractEventLoop
     over: threading.Event
@@ -318,7 +318,7 @@ class _Threads(ThreadPoolExecutor):
 
 
 def _start_loop() -> _Loop:
-    """A loop that runs in a daemon thread until it is over."""
+    """A loop that runs in a daemon thread until `_Loop.end`."""
     loop, over = asyncio.new_event_loop(), threading.Event()
     loop.set_default_executor(_Threads())
 

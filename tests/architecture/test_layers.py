@@ -29,6 +29,7 @@ LAYERS: list[list[str]] = [
         "quick_search",
         "secret_encodings",
         "redaction",
+        "problems",
         "errors",
         "deadlines",
         "patterns",

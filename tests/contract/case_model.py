@@ -66,7 +66,7 @@ class Machine(RuleBasedStateMachine):
     def ids(self, data: st.DataObject) -> str:
         return data.draw(st.sampled_from([*self.known, "nobody"]))
 
-    def told(self, call: Callable[[], Any], refusal: type[StoreError] | None) -> Any:
+    def checked(self, call: Callable[[], Any], refusal: type[StoreError] | None) -> Any:
         if refusal is None:
             return call()
         with pytest.raises(refusal):
@@ -82,7 +82,7 @@ class Machine(RuleBasedStateMachine):
         case_id = data.draw(st.sampled_from(["x", "y", "z"])) if own else None
         refusal = InvalidText if unfit(fields) else DuplicateId if case_id in self.known else None
         new = NewTestCase(**fields, id=case_id)
-        case = self.told(lambda: self.cases.add(new, self.now).result(SECONDS), refusal)
+        case = self.checked(lambda: self.cases.add(new, self.now).result(SECONDS), refusal)
         if case is not None:
             time = self.now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
             row = fields | {"id": case.id, "created_at": time, "modified_at": time, "version": 1}
@@ -96,7 +96,7 @@ class Machine(RuleBasedStateMachine):
         case_id = self.ids(data)
         refusal = InvalidText if unfit(fields) else self.refusal(case_id)
         changes = TestCaseChanges(**fields)
-        case = self.told(
+        case = self.checked(
             lambda: self.cases.change(case_id, changes, self.now).result(SECONDS), refusal
         )
         if case is not None:
@@ -113,19 +113,19 @@ class Machine(RuleBasedStateMachine):
     def remove(self, data: st.DataObject) -> None:
         case_id = self.ids(data)
         refusal = self.refusal(case_id)
-        self.told(lambda: self.cases.remove(case_id, self.now).result(SECONDS), refusal)
+        self.checked(lambda: self.cases.remove(case_id, self.now).result(SECONDS), refusal)
         if refusal is None:
             self.live.remove(case_id)
 
     @rule(data=st.data())
     def read(self, data: st.DataObject) -> None:
         case_id = self.ids(data)
-        case = self.told(lambda: self.cases.get(case_id), self.refusal(case_id))
+        case = self.checked(lambda: self.cases.get(case_id), self.refusal(case_id))
         if case is not None:
             self.same([case], [self.known[case_id][-1]])
         unknown = None if case_id in self.known else NotInStore
         limit, skip = data.draw(st.integers(0, 3)), data.draw(st.integers(0, 3))
-        page = self.told(lambda: self.cases.versions(case_id, limit, skip), unknown)
+        page = self.checked(lambda: self.cases.versions(case_id, limit, skip), unknown)
         if page is not None:
             versions, known = page.test_cases, self.known[case_id]
             self.same(versions, known[skip : skip + limit])

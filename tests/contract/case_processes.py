@@ -26,20 +26,20 @@ def lose_nothing(url: str, opened: Callable[[], Store]) -> None:
         store.test_cases.add(new_case(id="shared"), NOON).result(SECONDS)
     names = [f"process-{i}" for i in range(PROCESSES)]
     running = [writer(url, name, COUNT, THREADS) for name in names]
-    told: list[str] = []
+    acknowledged: list[str] = []
     for process in running:
         out, err = process.communicate(timeout=SECONDS)
         assert (process.returncode, err) == (0, "")
-        told += out.split()
+        acknowledged += out.split()
     with closing(opened()) as store:
         page = store.test_cases.page(1000)
         assert page.total == len(page.test_cases) == 1 + PROCESSES * THREADS * COUNT
-        assert {case.id for case in page.test_cases} == {"shared", *told}
+        assert {case.id for case in page.test_cases} == {"shared", *acknowledged}
         for name in names:
             assert store.test_cases.page(1, tag=name).total == THREADS * COUNT
         versions = store.test_cases.versions("shared", 10**6).test_cases
-        assert [case.version for case in versions] == list(range(1, len(told) + 2))
-        assert len({case.expected_output for case in versions}) == len(told) + 1
+        assert [case.version for case in versions] == list(range(1, len(acknowledged) + 2))
+        assert len({case.expected_output for case in versions}) == len(acknowledged) + 1
         times = [case.modified_at for case in versions]
         assert times == sorted(set(times))
 
@@ -50,16 +50,16 @@ def outlive_kill_9(url: str, opened: Callable[[], Store], point: int) -> None:
         store.test_cases.add(new_case(id="shared"), NOON).result(SECONDS)
     process = writer(url, "killed", 100_000, THREADS)
     assert process.stdout is not None
-    told = [process.stdout.readline().strip() for _ in range(point)]
+    acknowledged = [process.stdout.readline().strip() for _ in range(point)]
     process.kill()
-    told += process.stdout.read().split("\n")[:-1]  # the last line may be cut
+    acknowledged += process.stdout.read().split("\n")[:-1]  # the last line may be cut
     process.communicate(timeout=SECONDS)
     with closing(opened()) as store:
         cases, skip, found = store.test_cases, 0, list[str]()
         while shown := cases.page(1000, skip).test_cases:
             found += [case.id for case in shown]
             skip += len(shown)
-        assert set(found) >= {"shared", *told}
+        assert set(found) >= {"shared", *acknowledged}
         assert cases.page(1).total == len(found)
         assert cases.page(1, tag="killed").total == len(found) - 1
-        assert cases.versions("shared", 1).total >= len(told) + 1
+        assert cases.versions("shared", 1).total >= len(acknowledged) + 1

@@ -50,7 +50,7 @@ class Server:
         assert self._starts(), self._output()
 
     def stop(self) -> None:
-        """As if it had been killed: nobody is waited for, and the next start recovers."""
+        """As if it had been killed: it waits for no client, and the next start recovers."""
         self._process.send_signal(signal.SIGQUIT)
         self._process.wait()
 
@@ -101,7 +101,7 @@ class Server:
         return self.url(name)
 
     def give_back(self, url: str) -> None:
-        """Empty a database for whoever wants the next: to make one takes five times as long."""
+        """Empty a database for the next test: creating one takes five times as long."""
         name = url.rpartition("/")[2]
         self.sql(f"ALTER DATABASE {name} RESET ALL")
         users = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"

@@ -197,9 +197,9 @@ class Machine(RuleBasedStateMachine):
     def refused(self, answer: Any, status: int, code: str | None) -> bool:
         """Is it to be refused? Then it was, and in the envelope."""
         if code is not None:
-            told = answer.json()
-            assert (answer.status_code, told["error"]["code"]) == (status, code), told
-            assert (told["success"], told["data"]) == (False, None)
+            answer_body = answer.json()
+            assert (answer.status_code, answer_body["error"]["code"]) == (status, code), answer_body
+            assert (answer_body["success"], answer_body["data"]) == (False, None)
         return code is not None
 
 

@@ -6,6 +6,7 @@ Each file in `older` was made by the code of its time, and is called after the s
 from __future__ import annotations
 
 import gzip
+import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -78,6 +79,8 @@ def has_everything(store: Store) -> None:
 
 
 def schema(file: Path) -> list[str]:
+    """The statements of the schema without their comments, which may be reworded."""
     with closing(sqlite3.connect(file)) as connection:
         made = "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name"
-        return [statement for (statement,) in connection.execute(made).fetchall()]
+        found = connection.execute(made).fetchall()
+        return [re.sub(r" *--.*", "", statement) for (statement,) in found]

@@ -95,7 +95,7 @@ def test_processes_lose_nothing(url: str) -> None:
 
 
 @pytest.mark.parametrize("kill", range(2))
-def test_what_was_acknowledged_outlives_kill_9(kill: int, url: str) -> None:
+def test_acknowledged_writes_survive_kill_9(kill: int, url: str) -> None:
     outlive_kill_9(url, lambda: PostgresStore(url), random.Random(kill).randrange(1, 200))
 
 
@@ -113,11 +113,11 @@ def test_processes_may_open_a_new_database_at_once(url: str) -> None:
 def test_of_two_processes_one_begins_a_run(url: str) -> None:
     with closing(PostgresStore(url)) as one, closing(PostgresStore(url)) as other:
         one.begin(make_run())
-        with pytest.raises(StoreError, match="there is a run 'run-1' already"):
+        with pytest.raises(StoreError, match="a run 'run-1' already exists"):
             other.begin(make_run())
 
 
-def test_two_that_save_the_same_trials_do_not_end_each_other(url: str) -> None:
+def test_concurrent_saves_of_the_same_trials_do_not_deadlock(url: str) -> None:
     with closing(PostgresStore(url)) as one, closing(PostgresStore(url)) as other:
         one.begin(make_run())
         places = list(range(300))
@@ -151,49 +151,49 @@ def test_a_lease_ends_with_its_process(url: str) -> None:
 # What a server may do
 
 
-def test_a_server_that_is_not_there_is_told_of(postgres: Server) -> None:
+def test_an_unreachable_server_is_reported(postgres: Server) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"postgresql://me:{WRONG}@127.0.0.1:{free.getsockname()[1]}/db"
-        with pytest.raises(StoreError, match="the server cannot be reached; check host") as told:
+        with pytest.raises(StoreError, match="the server cannot be reached; check host") as caught:
             PostgresStore(url)
-    assert WRONG not in str(told.value)
-    assert "postgresql://me@127.0.0.1:" in str(told.value)
+    assert WRONG not in str(caught.value)
+    assert "postgresql://me@127.0.0.1:" in str(caught.value)
 
 
-def test_a_wrong_password_is_told_of_and_not_shown(postgres: Server) -> None:
+def test_a_wrong_password_is_reported_and_not_shown(postgres: Server) -> None:
     for user in ("postgres", "nobody-knows"):
-        with pytest.raises(StoreError, match="refuses the user or the password") as told:
+        with pytest.raises(StoreError, match="refuses the user or the password") as caught:
             PostgresStore(postgres.url("postgres", user, WRONG))
-        text = "".join(traceback.format_exception(told.value))
+        text = "".join(traceback.format_exception(caught.value))
         assert WRONG not in text.replace(__file__, "")
 
 
 @pytest.mark.parametrize(
     "url", ["postgresql://me:pa%zzword@host/db", "postgresql://me:pa ss@h:x:y/d"]
 )
-def test_a_broken_url_is_told_of_and_not_shown(url: str) -> None:
-    with pytest.raises(StoreError, match="the URL of the store is not one of Postgre") as told:
+def test_a_broken_url_is_reported_and_not_shown(url: str) -> None:
+    with pytest.raises(StoreError, match="the URL of the store is not a PostgreSQL URL") as caught:
         PostgresStore(url)
-    assert "pa" not in "".join(traceback.format_exception_only(told.value)).replace("as %25", "")
+    assert "pa" not in "".join(traceback.format_exception_only(caught.value)).replace("as %25", "")
 
 
-def test_a_database_that_is_not_there_is_told_of(postgres: Server) -> None:
-    with pytest.raises(StoreError, match="there is no such database; make it"):
+def test_a_missing_database_is_reported(postgres: Server) -> None:
+    with pytest.raises(StoreError, match="the database does not exist; create it"):
         PostgresStore(postgres.url("nowhere"))
 
 
-def test_a_newer_schema_is_left_as_it_is(postgres: Server, url: str) -> None:
+def test_a_newer_schema_is_left_unchanged(postgres: Server, url: str) -> None:
     PostgresStore(url).close()
     known = len(scripts("postgres"))
     postgres.sql(f"UPDATE assay_schema SET version = {known + 1}", url)
-    told = f"has schema {known + 1}, and this version of Assay knows {known}; update"
-    with pytest.raises(StoreError, match=told):
+    message = f"has schema {known + 1}, and this version of Assay supports up to {known}; update"
+    with pytest.raises(StoreError, match=message):
         PostgresStore(url)
     assert postgres.sql("SELECT version FROM assay_schema", url) == [(known + 1,)]
 
 
-def test_the_database_of_another_program_is_left_as_it_is(postgres: Server, url: str) -> None:
+def test_the_database_of_another_program_is_left_unchanged(postgres: Server, url: str) -> None:
     postgres.sql("CREATE TABLE trial (verdict TEXT)", url)
     with pytest.raises(StoreError, match="it has tables of another program"):
         PostgresStore(url)
@@ -201,7 +201,7 @@ def test_the_database_of_another_program_is_left_as_it_is(postgres: Server, url:
     assert postgres.sql(tables, url) == [("trial",)]
 
 
-def test_a_read_only_server_is_told_of(postgres: Server, url: str) -> None:
+def test_a_read_only_server_is_reported(postgres: Server, url: str) -> None:
     PostgresStore(url).close()
     name = url.rpartition("/")[2]
     postgres.sql(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
@@ -211,7 +211,7 @@ def test_a_read_only_server_is_told_of(postgres: Server, url: str) -> None:
             store.begin(make_run())
 
 
-def test_a_user_who_may_nothing_is_told_of(postgres: Server, url: str) -> None:
+def test_a_user_without_privileges_is_reported(postgres: Server, url: str) -> None:
     postgres.sql(f"CREATE ROLE guest LOGIN PASSWORD '{WRONG}'")
     host = url.partition("@")[2]
     with pytest.raises(StoreError, match="the user may not do this; grant CREATE"):
@@ -219,7 +219,7 @@ def test_a_user_who_may_nothing_is_told_of(postgres: Server, url: str) -> None:
 
 
 FAULTS = {
-    "53100": "the disk of the server is full; make room",
+    "53100": "the disk of the server is full; free some space",
     "53300": "the server has no connection left",
     "57P01": "the connection was lost",
     "XX001": "it is damaged",
@@ -228,18 +228,18 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("code", FAULTS)
-def test_what_a_server_reports_is_told_in_our_words(code: str) -> None:
+def test_server_errors_have_our_messages(code: str) -> None:
     server = PostgresServer("postgresql://me:secret@host/db", 1)
     fault = psycopg.errors.lookup(code)("no luck\nDETAIL: more")
     with pytest.raises(StoreError, match=f"{FAULTS[code]}.*no luck"), server.translating_errors():
         raise fault
 
 
-def test_a_lock_that_another_process_keeps_is_told_of(url: str) -> None:
+def test_a_lock_of_another_process_is_reported(url: str) -> None:
     with closing(PostgresStore(url, lock_timeout=0.05)) as store, psycopg.connect(url) as other:
         store.begin(make_run())
         other.execute("LOCK TABLE trial IN ACCESS EXCLUSIVE MODE")
-        with pytest.raises(StoreError, match="another process keeps it locked"):
+        with pytest.raises(StoreError, match="it is locked by another process"):
             store.save(make_trial(0)).result(SECONDS)
         other.rollback()
         saved(store, make_trial(0))
@@ -314,9 +314,7 @@ def test_a_lease_waits_for_a_server_that_restarts(postgres: Server, url: str) ->
         assert store.held("run-1")
 
 
-def test_a_server_that_does_not_come_back_is_waited_for_only_so_long(
-    postgres: Server, url: str
-) -> None:
+def test_waiting_for_an_unreachable_server_is_limited(postgres: Server, url: str) -> None:
     with closing(PostgresStore(url, retry_seconds=0.2)) as store:
         store.begin(make_run())
         postgres.stop()
@@ -422,13 +420,13 @@ def test_a_run_that_another_process_finished_takes_nothing_more(postgres: Server
             with other.lease("run-1"):
                 other.finish("run-1", "finished", "2026-01-31T12:05:00Z", {})
             for _ in range(2):
-                with pytest.raises(StoreError, match="another process may be at work on it"):
+                with pytest.raises(StoreError, match="another process may be working on it"):
                     saved(store, make_trial(0))
         assert list(store.finished("run-1")) == []
         assert not other.held("run-1")
 
 
-def test_a_server_that_is_starting_is_told_of() -> None:
+def test_a_starting_server_is_reported() -> None:
     server = PostgresServer("postgresql://me:secret@host/db", 1)
     fault = psycopg.OperationalError("failed: FATAL:  the database system is starting up")
     with pytest.raises(StoreError, match="starting or stopping"), server.translating_errors():
@@ -443,7 +441,7 @@ def test_a_server_that_vanishes_is_waited_for_half_a_minute(url: str) -> None:
             assert copy.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == limit
 
 
-def test_what_the_url_says_of_the_connection_holds(url: str) -> None:
+def test_connection_parameters_of_the_url_apply(url: str) -> None:
     for more, name in (("", "assay"), ("?application_name=mine", "mine")):
         with closing(PostgresServer(url + more, 1).connect()) as connection:
             assert connection.execute("SHOW application_name").fetchone() == (name,)
@@ -470,7 +468,7 @@ def test_a_run_whose_lease_was_lost_takes_nothing_more(postgres: Server, url: st
                 with pytest.raises(StoreError, match="the connection that held the run run-1"):
                     lost.result(SECONDS)
                 kept.result(SECONDS)
-                with pytest.raises(StoreError, match="another process may be at work on it"):
+                with pytest.raises(StoreError, match="another process may be working on it"):
                     store.finish("run-1", "finished", "2026-01-31T12:05:00Z", {})
                 saved(other, make_trial(2))
         with store.lease("run-1"):
@@ -482,7 +480,7 @@ def test_a_run_whose_lease_was_lost_takes_nothing_more(postgres: Server, url: st
 @pytest.mark.parametrize(
     "bad", [make_trial(2**70), make_trial(7, case_id="a\0"), make_trial(7, suite=None)]
 )
-def test_a_trial_that_cannot_be_stored_spoils_no_other(bad: TrialRecord, url: str) -> None:
+def test_a_trial_that_cannot_be_stored_does_not_end_the_group(bad: TrialRecord, url: str) -> None:
     with closing(PostgresStore(url)) as store:
         store.begin(make_run())
         futures = [store.save(trial) for trial in (make_trial(0), bad, make_trial(1))]
@@ -506,7 +504,7 @@ def test_trials_are_not_all_in_memory_at_once(url: str) -> None:
         assert peak < 3000 * 10_000 / 2
 
 
-def test_a_text_that_no_id_can_be_is_told_of(url: str) -> None:
+def test_a_text_that_cannot_be_an_id_is_reported(url: str) -> None:
     with closing(PostgresStore(url)) as store, pytest.raises(StoreError):
         store.run("a\0")
 
@@ -553,7 +551,7 @@ def test_a_migration_that_fails_changes_nothing(url: str) -> None:
         assert connection.execute("SELECT to_regclass('note')").fetchone() == (None,)
 
 
-def test_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_driver_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "assay.stores.postgres_store", None)
     with pytest.raises(StoreError, match=r"needs psycopg .*pip install 'assay-evals\[postgres\]'"):
         open_store("postgresql://host/db")

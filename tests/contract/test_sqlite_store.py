@@ -75,15 +75,15 @@ def _row_of(values: dict[str, Any]) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("kill", range(KILLS))
-def test_what_was_acknowledged_outlives_kill_9(kill: int, file: Path) -> None:
+def test_acknowledged_writes_survive_kill_9(kill: int, file: Path) -> None:
     point = random.Random(kill).randrange(1, 3000)
     process = writer(file, "run-1", 1_000_000)
     assert process.stdout is not None
-    told = [int(process.stdout.readline()) for _ in range(point)]
+    first = [int(process.stdout.readline()) for _ in range(point)]
     process.send_signal(signal.SIGKILL)
     rest = process.stdout.read().split("\n")[:-1]  # the last line may be cut
     process.communicate(timeout=SECONDS)
-    acknowledged = [*told, *map(int, rest)]
+    acknowledged = [*first, *map(int, rest)]
 
     store = SqliteStore(file)
     kept = list(store.trials("run-1"))
@@ -117,7 +117,7 @@ def test_processes_may_write_at_once_from_the_first_moment(file: Path) -> None:
     assert sound(file)
 
 
-def test_a_reader_in_another_store_sees_what_was_acknowledged(file: Path) -> None:
+def test_another_store_sees_acknowledged_writes(file: Path) -> None:
     with closing(SqliteStore(file)) as one, closing(SqliteStore(file)) as other:
         one.begin(make_run())
         for i in range(20):
@@ -125,14 +125,14 @@ def test_a_reader_in_another_store_sees_what_was_acknowledged(file: Path) -> Non
             assert len(list(other.finished("run-1"))) == i + 1
 
 
-def test_a_lock_that_another_process_keeps_is_told_of(file: Path) -> None:
+def test_a_lock_of_another_process_is_reported(file: Path) -> None:
     store = SqliteStore(file, lock_timeout=0.05)
     store.begin(make_run())
     with closing(sqlite3.connect(file, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(StoreError, match=r"store\.db: another process keeps it locked"):
+        with pytest.raises(StoreError, match=r"store\.db: it is locked by another process"):
             store.save(make_trial(0)).result(SECONDS)
-        assert store.run("run-1") == make_run(), "readers wait for nobody"
+        assert store.run("run-1") == make_run(), "readers do not wait"
         with closing(SqliteStore(file, lock_timeout=0.05)) as reader:
             assert list(reader.trials("run-1")) == []
         other.execute("ROLLBACK")
@@ -141,17 +141,17 @@ def test_a_lock_that_another_process_keeps_is_told_of(file: Path) -> None:
     store.close()
 
 
-def test_a_new_store_that_another_process_keeps_locked_is_told_of(file: Path) -> None:
+def test_a_new_store_locked_by_another_process_is_reported(file: Path) -> None:
     with closing(sqlite3.connect(file, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(StoreError, match="another process keeps it locked"):
+        with pytest.raises(StoreError, match="it is locked by another process"):
             SqliteStore(file, lock_timeout=0.05)
 
 
 # Leases
 
 
-def test_a_lease_lies_beside_the_file_and_is_gone_after_it(file: Path) -> None:
+def test_a_lease_file_is_next_to_the_store_and_removed_afterwards(file: Path) -> None:
     with closing(SqliteStore(file)) as store, closing(SqliteStore(file)) as other:
         folder = file.with_name("store.db.leases")
         with store.lease("run-1"):
@@ -206,15 +206,15 @@ def test_a_lease_is_on_the_file_that_others_lock(
 # The disk
 
 
-def test_a_folder_that_is_a_file_is_told_of(tmp_path: Path) -> None:
+def test_a_folder_that_is_a_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "folder").write_text("I am a file")
     with pytest.raises(
-        StoreError, match=r"the store cannot be made: .*(File exists|Not a directory)"
+        StoreError, match=r"the store cannot be created: .*(File exists|Not a directory)"
     ):
         SqliteStore(tmp_path / "folder" / "store.db")
 
 
-def test_a_file_that_is_a_folder_is_told_of(file: Path) -> None:
+def test_a_file_that_is_a_folder_is_reported(file: Path) -> None:
     file.mkdir()
     with pytest.raises(StoreError, match="it cannot be opened"):
         SqliteStore(file)
@@ -229,18 +229,18 @@ def shared() -> Iterator[Path]:
         os.chmod(name, 0o755)
 
 
-def test_a_read_only_folder_is_told_of(shared: Path) -> None:
+def test_a_read_only_folder_is_reported(shared: Path) -> None:
     shared.chmod(0o555)
-    code, acknowledged, told = ended(writer(shared / "store.db", "run-1", 10, "--as-nobody"))
+    code, acknowledged, output = ended(writer(shared / "store.db", "run-1", 10, "--as-nobody"))
     assert (code, acknowledged) == (1, [])
-    assert told.startswith("store-failed: ")
-    assert "it cannot be opened; check its folder and its permissions" in told
-    assert "Traceback" not in told
+    assert output.startswith("store-failed: ")
+    assert "it cannot be opened; check its folder and its permissions" in output
+    assert "Traceback" not in output
     assert list(shared.iterdir()) == []
 
 
 @pytest.mark.parametrize("journal", ["wal", "delete"])
-def test_a_store_in_a_read_only_folder_is_left_as_it_is(journal: str, shared: Path) -> None:
+def test_a_store_in_a_read_only_folder_is_left_unchanged(journal: str, shared: Path) -> None:
     file = shared / "store.db"
     with closing(SqliteStore(file)) as store:
         store.begin(make_run())
@@ -249,20 +249,22 @@ def test_a_store_in_a_read_only_folder_is_left_as_it_is(journal: str, shared: Pa
     file.chmod(0o444)
     shared.chmod(0o555)
     as_for_a_lock = "--lock-timeout", 10 * SECONDS  # it does not wait that long
-    code, acknowledged, told = ended(writer(file, "run-2", 10, "--as-nobody", *as_for_a_lock))
+    code, acknowledged, output = ended(writer(file, "run-2", 10, "--as-nobody", *as_for_a_lock))
     assert (code, acknowledged) == (1, [])
-    assert "store-failed: " in told
-    assert "permissions" in told or "read-only" in told
+    assert "store-failed: " in output
+    assert "permissions" in output or "read-only" in output
     assert file.read_bytes() == before
 
 
 @pytest.mark.parametrize("room", [1, 1_000_000, 2_000_000, 4_000_000])
-def test_no_more_room_is_told_of_and_nothing_acknowledged_is_lost(room: int, file: Path) -> None:
-    code, acknowledged, told = ended(writer(file, "run-1", 100_000, "--max-file-bytes", room))
+def test_a_file_size_limit_is_reported_and_acknowledged_writes_are_kept(
+    room: int, file: Path
+) -> None:
+    code, acknowledged, output = ended(writer(file, "run-1", 100_000, "--max-file-bytes", room))
     assert code == 1
-    assert told.startswith("store-failed: ")
-    assert "a limit on the size of files was reached" in told
-    assert "Traceback" not in told
+    assert output.startswith("store-failed: ")
+    assert "a limit on the size of files was reached" in output
+    assert "Traceback" not in output
     assert bool(acknowledged) == (room > 1)
     with closing(SqliteStore(file)) as store:
         if acknowledged:
@@ -271,14 +273,14 @@ def test_no_more_room_is_told_of_and_nothing_acknowledged_is_lost(room: int, fil
     assert sound(file)
 
 
-def test_a_full_disk_is_told_of_and_work_goes_on_when_there_is_room(file: Path) -> None:
+def test_a_full_disk_is_reported_and_writes_continue_when_there_is_space(file: Path) -> None:
     store = SqliteStore(file)
     store.begin(make_run())
     limit = store._file.writer  # SQLite answers this limit as it answers a full disk
     limit.execute("PRAGMA max_page_count = 20")
     futures = [store.save(make_trial(i, result=b"r" * 5000)) for i in range(50)]
     faults = [future.exception(SECONDS) for future in futures]
-    assert any("the disk is full; make room" in str(fault) for fault in faults)
+    assert any("the disk is full; free some space" in str(fault) for fault in faults)
     limit.execute("PRAGMA max_page_count = 100000")
     saved(store, make_trial(100))
     kept = [i for i, fault in enumerate(faults) if fault is None]
@@ -287,7 +289,7 @@ def test_a_full_disk_is_told_of_and_work_goes_on_when_there_is_room(file: Path) 
     assert sound(file)
 
 
-def test_what_is_to_be_kept_and_does_not_fit_is_told_of(file: Path) -> None:
+def test_keep_on_a_full_disk_raises(file: Path) -> None:
     with closing(SqliteStore(file)) as store:
         store._file.writer.execute("PRAGMA max_page_count = 20")
         store.put("reply", {"text": "r" * 500_000})
@@ -299,7 +301,7 @@ def test_what_is_to_be_kept_and_does_not_fit_is_told_of(file: Path) -> None:
 # What is in the file already
 
 
-def test_a_file_that_is_no_database_is_left_as_it_is(file: Path) -> None:
+def test_a_file_that_is_not_a_database_is_left_unchanged(file: Path) -> None:
     text = "dear diary, " * 1000
     file.write_text(text)
     with pytest.raises(StoreError, match=r"store\.db: it is not a SQLite database"):
@@ -307,7 +309,7 @@ def test_a_file_that_is_no_database_is_left_as_it_is(file: Path) -> None:
     assert file.read_text() == text
 
 
-def test_the_database_of_another_program_is_left_as_it_is(file: Path) -> None:
+def test_the_database_of_another_program_is_left_unchanged(file: Path) -> None:
     with closing(sqlite3.connect(file)) as other:
         other.execute("CREATE TABLE diary (page TEXT)")
     before = file.read_bytes()
@@ -316,13 +318,13 @@ def test_the_database_of_another_program_is_left_as_it_is(file: Path) -> None:
     assert file.read_bytes() == before
 
 
-def test_a_newer_schema_is_left_as_it_is(file: Path) -> None:
+def test_a_newer_schema_is_left_unchanged(file: Path) -> None:
     SqliteStore(file).close()
     query(file, f"PRAGMA user_version = {len(scripts('sqlite')) + 1}")
     before = file.read_bytes()
     known = len(scripts("sqlite"))
-    told = f"has schema {known + 1}, and this version of Assay knows {known}; update"
-    with pytest.raises(StoreError, match=told):
+    message = f"has schema {known + 1}, and this version of Assay supports up to {known}; update"
+    with pytest.raises(StoreError, match=message):
         SqliteStore(file)
     assert file.read_bytes() == before
 
@@ -341,14 +343,14 @@ def read_all(file: Path) -> int:
 
 
 @pytest.mark.parametrize("lost", [4096, 100_000, 500_000])
-def test_a_truncated_file_is_told_of(lost: int, file: Path) -> None:
+def test_a_truncated_file_is_reported(lost: int, file: Path) -> None:
     os.truncate(file, filled(file) - lost)
     with pytest.raises(StoreError, match="it is damaged"):
         read_all(file)
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_damaged_file_is_told_of_or_read(seed: int, file: Path) -> None:
+def test_a_damaged_file_is_reported_or_read(seed: int, file: Path) -> None:
     size = filled(file)
     damage = random.Random(seed)
     with file.open("r+b") as handle:
@@ -359,7 +361,7 @@ def test_a_damaged_file_is_told_of_or_read(seed: int, file: Path) -> None:
         read_all(file)
 
 
-def test_damaged_json_is_told_of(file: Path) -> None:
+def test_damaged_json_is_reported(file: Path) -> None:
     filled(file)
     with closing(sqlite3.connect(file)) as other:
         other.execute("UPDATE run SET options = '{'")
@@ -408,7 +410,7 @@ def test_trials_are_read_in_the_order_of_their_key_without_sorting(file: Path) -
 @pytest.mark.parametrize(
     "bad", [make_trial(2**70), make_trial(7, case_id="\ud800"), make_trial(7, suite=None)], ids=repr
 )
-def test_a_trial_that_cannot_be_stored_spoils_no_other(bad: TrialRecord, file: Path) -> None:
+def test_a_trial_that_cannot_be_stored_does_not_end_the_group(bad: TrialRecord, file: Path) -> None:
     with closing(SqliteStore(file)) as store:
         store.begin(make_run())
         futures = [store.save(trial) for trial in (make_trial(0), bad, make_trial(1))]
@@ -419,7 +421,7 @@ def test_a_trial_that_cannot_be_stored_spoils_no_other(bad: TrialRecord, file: P
         assert list(store.finished("run-1")) == [(0, 0), (1, 0)]
 
 
-def test_what_gathers_while_the_disk_is_busy_is_one_group() -> None:
+def test_writes_during_a_commit_form_one_group() -> None:
     begun, busy, groups = threading.Event(), threading.Event(), list[int]()
 
     def commit(group: list[Write[int]]) -> None:

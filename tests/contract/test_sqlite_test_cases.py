@@ -28,7 +28,7 @@ def test_processes_lose_nothing(file: Path) -> None:
 
 
 @pytest.mark.parametrize("kill", range(3))
-def test_what_was_acknowledged_outlives_kill_9(kill: int, file: Path) -> None:
+def test_acknowledged_writes_survive_kill_9(kill: int, file: Path) -> None:
     point = random.Random(kill).randrange(1, 300)
     outlive_kill_9(f"sqlite:{file}", lambda: SqliteStore(file), point)
 
@@ -105,7 +105,7 @@ CONTENTS: list[Callable[[sqlite3.Connection], None]] = [
 
 
 @pytest.mark.parametrize("schema", range(len(scripts("sqlite")) + 1))
-def test_every_schema_is_brought_to_the_newest_with_what_is_in_it(schema: int, file: Path) -> None:
+def test_every_schema_is_migrated_with_its_content(schema: int, file: Path) -> None:
     assert len(CONTENTS) == len(scripts("sqlite")), (
         "what does a store of the new schema have in it?"
     )

@@ -2,7 +2,8 @@
 
 The tables of evaluators are generated: keys, types, defaults and aliases come from the
 definitions, what a key means is written in the page and kept. Options of runs say themselves
-what they mean. `make docs` writes the tables anew.
+what they mean. The tables of commands and of evaluator types are generated too: what a row means is
+its help text or docstring, until the page says more. `make docs` writes the tables anew.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import click
 from pages import Page, code_words
 from pydantic_core import PydanticUndefined
 
+from assay.cli.app import app
 from assay.cli.run import command as run_command
 from assay.evaluators import composite, field_accuracy, tool_trajectory
 from assay.evaluators.python import FunctionSpec
@@ -36,7 +39,7 @@ from assay.wire.shape import Shape
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG, EVAL_FILES, EVALUATORS = "docs/config.md", "docs/eval-files.md", "docs/evaluators.md"
-RUNS = "docs/runs.md"
+RUNS, CLI = "docs/runs.md", "docs/cli.md"
 
 
 def page_of(evaluator: str) -> str:
@@ -240,6 +243,54 @@ def options_table() -> list[str]:
     return lines
 
 
+def commands(group: click.Group, path: str) -> Iterator[tuple[str, click.Command]]:
+    """Every command below a group, with what a user types."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        yield f"{path} {name}", command
+        if isinstance(command, click.Group):
+            yield from commands(command, f"{path} {name}")
+
+
+COMMANDS = dict(commands(app, "assay"))
+
+
+def spellings(parameter: click.Parameter, command: click.Command) -> list[str]:
+    if isinstance(parameter, click.Option):
+        return [*parameter.opts, *parameter.secondary_opts]
+    return [parameter.make_metavar(click.Context(command)).replace("[FOLDER]", "FOLDER")]
+
+
+def command_table(page: Page, path: str) -> list[str]:
+    """The lines of the table of a command's options."""
+    known = {row["Option"]: row["Meaning"] for row in page.table(path)}
+    lines = [_row(["Option", "Meaning"]), "|---|---|"]
+    for parameter in COMMANDS[path].params:
+        words = spellings(parameter, COMMANDS[path])
+        option = ", ".join(f"`{word}`" for word in words).replace("|", "\\|")
+        lines.append(_row([option, known.get(option) or _help(parameter)]))
+    return lines
+
+
+def _help(parameter: click.Parameter) -> str:
+    """The help text of an option as a cell of a table."""
+    text = getattr(parameter, "help", None) or ""
+    text = f"{text[:1].lower()}{text[1:]}".removesuffix(".")
+    return f"{text}; can be repeated" if getattr(parameter, "multiple", False) else text
+
+
+def types_table(page: Page) -> list[str]:
+    """The lines of the table of evaluator types, new ones last."""
+    rows = {row["Type"]: row["The answer"] for row in page.table("Types")}
+    for name in evaluators:
+        summary = (evaluators.get(name).__doc__ or "").split("\n")[0].removesuffix(".")
+        link = f"[`{name}`](evaluators/{name}.md)"
+        rows.setdefault(link, summary.removeprefix("The answer "))
+    return [_row(["Type", "The answer"]), "|---|---|", *map(_row, rows.items())]
+
+
 def _row(cells: Iterable[str]) -> str:
     return "|" + "|".join(f" {cell} " if cell else " " for cell in cells) + "|"
 
@@ -255,6 +306,13 @@ def rewritten(page: Page) -> str:
                 continue
             meanings = {code_words(r["Key"])[0]: r["Meaning"] for r in page.table(title)}
             lines[start:end] = table(shape, meanings)
+    for path in COMMANDS if page.name == CLI else ():
+        if not isinstance(COMMANDS[path], click.Group):
+            start, end = _extent(lines, path)
+            lines[start:end] = command_table(page, path)
+    if page.name == EVALUATORS:
+        start, end = _extent(lines, "Types")
+        lines[start:end] = types_table(page)
     return "\n".join(lines) + "\n"
 
 
@@ -266,8 +324,12 @@ def _extent(lines: list[str], title: str) -> tuple[int, int]:
     return start, next(rest, len(lines))
 
 
+#: The pages that have generated tables.
+PAGES_WITH_TABLES = sorted({CLI, *(name for name, _ in GENERATED.values())})
+
+
 def main() -> None:
-    for name in sorted({name for name, _ in GENERATED.values()}):
+    for name in PAGES_WITH_TABLES:
         page = Page.read(ROOT / name, ROOT)
         text = rewritten(page)
         if text != page.text:

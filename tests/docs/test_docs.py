@@ -16,8 +16,10 @@ import pytest
 from jsonschema import Draft202012Validator
 from pages import Page, Story, code_words, fits, whole
 from tables import (
+    COMMANDS,
     COVERED,
     GENERATED,
+    PAGES_WITH_TABLES,
     REPLAYED,
     ROOT,
     TABLES,
@@ -27,17 +29,19 @@ from tables import (
     real_keys,
     rewritten,
     shapes,
+    spellings,
 )
 
 import assay
 from assay.cli.app import app
 from assay.comparison.decision import decide
-from assay.errors import MAX_PROBLEMS, SLUGS, AssayError
+from assay.errors import AssayError
 from assay.evaluators.prompt import VARIABLES
 from assay.evaluators.python import CONTEXT
 from assay.loaders import csv, jsonl
 from assay.model import expect, message, suite, tiers
 from assay.model.comparison import SignificanceTest
+from assay.problems import MAX_PROBLEMS, SLUGS
 from assay.registry import evaluators
 from assay.results.run import PRECEDENCE
 from assay.service import eval_files
@@ -262,25 +266,6 @@ def test_schemas_accept_the_example(name: str) -> None:
 # Commands
 
 
-def commands(group: click.Group, path: str) -> Iterator[tuple[str, click.Command]]:
-    context = click.Context(group)
-    for name in group.list_commands(context):
-        command = group.get_command(context, name)
-        assert command is not None
-        yield f"{path} {name}", command
-        if isinstance(command, click.Group):
-            yield from commands(command, f"{path} {name}")
-
-
-COMMANDS = dict(commands(app, "assay"))
-
-
-def spellings(parameter: click.Parameter, command: click.Command) -> set[str]:
-    if isinstance(parameter, click.Option):
-        return {*parameter.opts, *parameter.secondary_opts}
-    return {parameter.make_metavar(click.Context(command)).replace("[FOLDER]", "FOLDER")}
-
-
 def documented_options(page: Page, title: str) -> set[str]:
     rows = page.table(title)
     return {word.replace("\\|", "|") for row in rows for word in code_words(row["Option"])}
@@ -379,7 +364,7 @@ def test_every_shape_has_a_table() -> None:
         assert set(own_fields(shape)) <= set().union(*map(own_fields, others))
 
 
-@pytest.mark.parametrize("name", sorted({name for name, _ in GENERATED.values()}))
+@pytest.mark.parametrize("name", PAGES_WITH_TABLES)
 def test_generated_tables_are_fresh(name: str) -> None:
     assert rewritten(PAGES[name]) == PAGES[name].text, "write the tables anew with make docs"
     titles = [title for shape, (page, title) in GENERATED.items() if page == name]

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from pages import Page, code_words
 
+from assay.registry import stores
 from assay.stores.migrating import migrate, scripts
 from assay.stores.sqlite import LOCK_TIMEOUT_SECONDS
 
@@ -45,6 +46,17 @@ def test_the_page_has_the_table(name: str) -> None:
     assert told == COLUMNS[name]
     comment = TABLES[name]
     assert f"### {name}\n\n{comment[0].upper()}{comment[1:]}." in PAGE.text
+
+
+def test_every_scheme_is_listed() -> None:
+    listed = {
+        word.partition(":")[0]
+        for r in PAGE.table("URLs")
+        for w in r.values()
+        for word in code_words(w)
+    }
+    own = {one.name for one in stores.listed() if one.source == "assay-evals"}
+    assert own == listed
 
 
 def test_the_page_tells_how_long_a_lock_is_waited_for() -> None:

@@ -67,7 +67,7 @@ judge: own
     assert states(document, "target") == dict.fromkeys(("web", "recorded", "own", "program"), "ok")
     assert states(document, "judge") == {"own": "ok"}
     assert states(document, "store") == {"disk": "ok", "sqlite": "ok"}
-    assert "the first run makes .assay/assay.db" in said(document, "store", "sqlite")
+    assert "the first run creates .assay/assay.db" in said(document, "store", "sqlite")
     assert not (place.root / ".assay").exists(), "looking makes nothing"
 
 
@@ -163,7 +163,7 @@ def test_a_store_is_opened_and_written(place: Any) -> None:
 
 def test_another_store_is_looked_at(place: Any) -> None:
     document = place.json("doctor", "--store", "sqlite:other.db", "--json", code=0)
-    assert "the first run makes other.db" in said(document, "store", "sqlite")
+    assert "the first run creates other.db" in said(document, "store", "sqlite")
     place.json("doctor", "--store", "nosuch:x", "--json", code=2)
     assert not list(place.root.glob("*.db"))
 
@@ -175,13 +175,13 @@ def test_a_store_of_another_program_is_exit_code_3(place: Any) -> None:
     assert states(document, "store")["sqlite"] == "problem"
 
 
-def test_a_full_disk_is_told(place: Any) -> None:
+def test_a_full_disk_is_reported(place: Any) -> None:
     def free(space: int) -> list[doctor.Finding]:
         return doctor.examine(probe=doctor.Probe(free=lambda folder: space))
 
     assert doctor.exit_code(free(10 << 30)) == 0
     little = [f for f in free(500 << 20) if f.name == "disk"]
-    assert [(f.state, f.message) for f in little] == [("warning", "the disk has 500 MiB left")]
+    assert [(f.state, f.message) for f in little] == [("warning", "only 500 MiB free")]
     assert doctor.exit_code(free(1 << 20)) == 3
 
 

@@ -63,7 +63,7 @@ def test_a_run_ends_with_its_code(
         (["--target", "a", "--target", "echo:"], "'a' and 'echo:' are given; a run has one"),
         (["--judge", "nope"], "no target is called 'nope'"),
         (["--judge", "openai:"], "'model'"),
-        (["--resume", "x", "--rerun-failed", "y"], "--rerun-failed y name two runs to go back to"),
+        (["--resume", "x", "--rerun-failed", "y"], "--rerun-failed y name two earlier runs"),
         (["--tier", "gold"], "gold"),
         (["nope"], "nope"),
         (

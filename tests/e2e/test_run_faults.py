@@ -232,7 +232,7 @@ def test_a_project_that_cannot_be_written_to_is_told_before_anybody_is_asked(
 ) -> None:
     talkative.write(".assay", "not a folder")
     done = talkative.run("run", ".", code=3)
-    assert "assay: .assay/assay.db: the store cannot be made: " in done.stderr
+    assert "assay: .assay/assay.db: the store cannot be created: " in done.stderr
     assert agent.seen == []
 
 
@@ -304,7 +304,7 @@ def test_a_database_that_stays_locked_ends_the_run_in_words(
         gate.open()
         done = ended(process, 3)
         other.rollback()
-    assert "another process keeps it locked" in done.stderr
+    assert "it is locked by another process" in done.stderr
     assert home.call("run", ".", "--target", f"{agent.url}/ask", "--resume").exit_code == 0
 
 

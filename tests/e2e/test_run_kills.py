@@ -226,7 +226,10 @@ def test_a_run_is_resumed_only_as_it_was_begun(
     gate.open()
     agent.seen.clear()
     other = project.call("run", "evals", "--resume", run_id, "--repeat", "3", code=2)
-    assert f"the run {run_id} was begun with other paths or options" in other.stderr
+    assert (
+        f"the run {run_id} was started with different paths or options: use the same ones"
+        in other.stderr
+    )
     assert (
         "no unfinished run"
         in project.call("run", "evals", "--resume", "--seed", "7", code=2).stderr

@@ -67,7 +67,7 @@ class Agent:
         self.asked: list[str] = []
         self.reached, self.open = threading.Event(), threading.Event()
         self.open.set()
-        #: What an answer costs, when that is told.
+        #: The reported cost of an answer, if any.
         self.price: float | None = None
 
     def answer(self, message: str) -> str | dict[str, Any]:

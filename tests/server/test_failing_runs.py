@@ -85,7 +85,7 @@ def test_a_run_whose_store_fails_is_interrupted_when_the_store_is_back(
     assert running.get("/api/health").json()["data"]["runs"] == 0
 
 
-def test_the_next_server_goes_on_with_a_run_whose_store_did_not_come_back(
+def test_the_next_server_resumes_a_run_whose_store_was_unreachable(
     project: Settings, store: Outage, agent: Agent
 ) -> None:
     with TestClient(create_app(project, store), ADDRESS) as client:
@@ -97,7 +97,7 @@ def test_the_next_server_goes_on_with_a_run_whose_store_did_not_come_back(
         assert store.run(run_id).status == "finished"
 
 
-def test_who_cancels_a_run_is_told_that_the_store_fails(
+def test_cancelling_a_run_reports_a_failing_store(
     running: TestClient, store: Outage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dead = RunRecord(str(uuid4()), "2026-01-15T10:00:00.000Z", "running", "agent")
@@ -115,7 +115,7 @@ def test_who_cancels_a_run_is_told_that_the_store_fails(
 
 @pytest.mark.parametrize("waits", [False, True])
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
-def test_what_a_target_raises_ends_its_trial_and_nothing_else(
+def test_an_exception_of_a_target_ends_only_its_trial(
     running: TestClient,
     agent: Agent,
     monkeypatch: pytest.MonkeyPatch,

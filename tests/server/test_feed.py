@@ -24,23 +24,23 @@ def trial(number: int) -> TrialFinished:
     return TrialFinished(number, 0, "s", f"c{number}", "passed", 1.0, 0.5)
 
 
-async def all_of(told: Feed, last: str) -> list[ServerSentEvent]:
-    return [event async for event in told.follow(last)]
+async def all_of(stream: Feed, last: str) -> list[ServerSentEvent]:
+    return [event async for event in stream.follow(last)]
 
 
 async def made(count: int) -> Feed:
-    """The feed of a run with so many trials, which is over."""
-    told = Feed(asyncio.get_running_loop(), "f1")
-    told.push(RunStarted("run", "target", count))
+    """The feed of a finished run with `count` trials."""
+    stream = Feed(asyncio.get_running_loop(), "f1")
+    stream.push(RunStarted("run", "target", count))
     for number in range(count):
-        told.push(trial(number))
-    told.push(RunFinished("finished"))
+        stream.push(trial(number))
+    stream.push(RunFinished("finished"))
     await asyncio.sleep(0)
-    told.close("finished")
-    return told
+    stream.close("finished")
+    return stream
 
 
-def test_who_comes_late_is_told_the_counts_and_the_end() -> None:
+def test_a_late_client_gets_the_counts_and_the_end() -> None:
     async def scenario() -> list[ServerSentEvent]:
         return await all_of(await made(3), "")
 
@@ -50,13 +50,13 @@ def test_who_comes_late_is_told_the_counts_and_the_end() -> None:
     assert (end.name, end.id, end.data) == ("finished", "f1-5", RunFinished("finished"))
 
 
-def test_who_comes_back_is_told_what_came_since() -> None:
+def test_a_reconnecting_client_gets_later_events() -> None:
     async def scenario() -> list[ServerSentEvent]:
         return await all_of(await made(3), "f1-2")
 
     events = asyncio.run(scenario())
-    told = [(event.name, event.id) for event in events]
-    assert told == [("trial", "f1-3"), ("trial", "f1-4"), ("finished", "f1-5")]
+    found = [(event.name, event.id) for event in events]
+    assert found == [("trial", "f1-3"), ("trial", "f1-4"), ("finished", "f1-5")]
 
 
 LONG = "9" * 30
@@ -71,23 +71,25 @@ def test_an_id_of_another_feed_counts_as_missed_events(last: str) -> None:
 
 
 @pytest.mark.parametrize(("resumed", "first"), [(False, "started"), (True, "progress")])
-def test_all_events_can_be_asked_for_unless_some_were_before_a_restart(
+def test_all_events_can_be_requested_unless_some_were_before_a_restart(
     resumed: bool, first: str
 ) -> None:
     async def scenario() -> list[ServerSentEvent]:
-        told = Feed(asyncio.get_running_loop(), "f1")
+        stream = Feed(asyncio.get_running_loop(), "f1")
         if resumed:
-            told.resume_from(Progress("run", None, 5, 5, 0, 0, 0, 0.0))
-        told.push(RunStarted("run", "target", 9))
+            stream.resume_from(Progress("run", None, 5, 5, 0, 0, 0, 0.0))
+        stream.push(RunStarted("run", "target", 9))
         await asyncio.sleep(0)
-        told.close("finished")
-        return await all_of(told, "0")
+        stream.close("finished")
+        return await all_of(stream, "0")
 
     assert [event.name for event in asyncio.run(scenario())] == [first, "finished"]
 
 
 @pytest.mark.parametrize("last", ["0", f"f1-{10**16}"])
-def test_who_missed_too_much_is_told_the_counts(last: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_that_missed_too_much_gets_the_counts(
+    last: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(feed, "KEPT", 5)
 
     async def scenario() -> list[ServerSentEvent]:
@@ -97,33 +99,33 @@ def test_who_missed_too_much_is_told_the_counts(last: str, monkeypatch: pytest.M
     assert (progress.name, progress.data.done, end.name) == ("progress", 20, "finished")
 
 
-def test_events_of_another_thread_wake_those_who_wait() -> None:
+def test_events_of_another_thread_wake_waiting_clients() -> None:
     async def scenario() -> list[str]:
-        told = Feed(asyncio.get_running_loop(), "f1")
-        follower = asyncio.create_task(all_of(told, "0"))
+        stream = Feed(asyncio.get_running_loop(), "f1")
+        follower = asyncio.create_task(all_of(stream, "0"))
         await asyncio.sleep(0)
 
         def tell() -> None:
             for number in range(100):
-                told.push(Notice(str(number)))
+                stream.push(Notice(str(number)))
 
         thread = threading.Thread(target=tell)
         thread.start()
         await asyncio.to_thread(thread.join)
-        told.close()
+        stream.close()
         return [event.data.text for event in await follower]
 
     assert asyncio.run(scenario()) == [str(number) for number in range(100)]
 
 
-def test_who_waits_long_hears_that_the_connection_is_alive(
+def test_an_idle_stream_has_heartbeats(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(feed, "HEARTBEAT_SECONDS", 0.0)
 
     async def scenario() -> bytes:
-        told = Feed(asyncio.get_running_loop(), "f1")
-        async for event in told.follow("0"):
+        stream = Feed(asyncio.get_running_loop(), "f1")
+        async for event in stream.follow("0"):
             return event.encoded()
         return b""
 
@@ -164,7 +166,7 @@ def test_a_remote_store_is_not_read_in_the_loop(settings: Settings) -> None:
 @pytest.mark.parametrize(
     ("query", "apart"), [("", False), ("?limit=1000", True), ("?skip=1000", True), ("?tag=a", True)]
 )
-def test_what_takes_long_to_read_is_not_read_in_the_loop(
+def test_slow_reads_do_not_run_in_the_loop(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, query: str, apart: bool
 ) -> None:
     store, readers = MemoryStore(), list[str]()

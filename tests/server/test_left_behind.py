@@ -1,4 +1,4 @@
-"""The runs that a server before left behind, and what another server does with them meanwhile."""
+"""Runs that an earlier server abandoned, and what other servers do with them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def shown(client: TestClient, run_id: str) -> dict[str, Any]:
     return data
 
 
-def test_a_run_that_another_server_goes_on_with_is_left_alone(
+def test_a_run_that_another_server_resumed_is_left_alone(
     project: Settings, store: Behind, running: TestClient, agent: Agent
 ) -> None:
     agent.open.clear()
@@ -64,7 +64,7 @@ def test_a_run_that_another_server_goes_on_with_is_left_alone(
     assert events(running, run_id)[-1][2] == {"status": "finished"}
 
 
-def test_a_run_that_another_server_finished_meanwhile_stays_finished(
+def test_a_run_that_another_server_has_finished_stays_finished(
     project: Settings, store: Behind, running: TestClient, agent: Agent
 ) -> None:
     agent.open.clear()
@@ -78,7 +78,7 @@ def test_a_run_that_another_server_finished_meanwhile_stays_finished(
     assert store.run(run_id) == before
 
 
-def test_a_run_of_a_command_that_is_at_work_or_ended_since_is_left_alone(
+def test_a_run_of_a_command_in_progress_or_just_ended_is_left_alone(
     project: Settings, store: Behind
 ) -> None:
     at_work, ended = (
@@ -93,7 +93,7 @@ def test_a_run_of_a_command_that_is_at_work_or_ended_since_is_left_alone(
         assert shown(client, ended.id)["passed"] == 1
 
 
-def test_a_run_that_goes_on_counts_what_was_done_before(
+def test_a_resumed_run_counts_earlier_trials(
     project: Settings, store: Behind, agent: Agent
 ) -> None:
     agent.price = 0.25
@@ -181,18 +181,18 @@ def test_a_run_that_ends_while_it_is_cancelled_was_not(
     assert not store.run(record.id).cancelled
 
 
-def test_a_run_of_a_command_that_is_at_work_cannot_be_cancelled(
+def test_a_run_that_a_command_executes_cannot_be_cancelled(
     project: Settings, store: Behind, running: TestClient
 ) -> None:
     at_work = RunRecord(str(uuid4()), "2026-01-15T10:00:00.000Z", "running", "agent")
     store.begin(at_work)
     with store.lease(at_work.id):
         answer = running.post(f"/api/runs/{at_work.id}/cancel", json={})
-    assert "A command is at work on the run" in refused(answer, 400, "INVALID_INPUT")
+    assert "A command is executing the run" in refused(answer, 400, "INVALID_INPUT")
     assert store.run(at_work.id) == at_work
 
 
-def test_a_run_that_was_cancelled_before_the_server_was_killed_does_not_go_on(
+def test_a_run_cancelled_before_the_server_was_killed_is_not_resumed(
     project: Settings, store: Behind, running: TestClient, agent: Agent
 ) -> None:
     agent.open.clear()
@@ -209,7 +209,7 @@ def test_a_run_that_was_cancelled_before_the_server_was_killed_does_not_go_on(
     assert len(agent.asked) == asked
 
 
-def test_a_run_that_is_cancelled_while_the_server_ends_does_not_go_on(
+def test_a_run_cancelled_while_the_server_stops_is_not_resumed(
     project: Settings, store: Behind
 ) -> None:
     record = RunRecord(
@@ -227,7 +227,7 @@ def test_a_run_that_is_cancelled_while_the_server_ends_does_not_go_on(
 
 
 @pytest.mark.parametrize("first", [True, False])
-def test_a_run_goes_on_with_another_server_when_its_own_ends(
+def test_a_run_is_resumed_by_another_server_when_its_own_stops(
     project: Settings, agent: Agent, monkeypatch: pytest.MonkeyPatch, first: bool
 ) -> None:
     monkeypatch.setattr(run_manager, "WATCH_SECONDS", 0.0)
@@ -249,7 +249,7 @@ def test_a_run_goes_on_with_another_server_when_its_own_ends(
     assert len(agent.asked) == 2
 
 
-def test_a_run_whose_process_is_killed_while_a_server_looks_on_is_called_interrupted(
+def test_a_run_whose_process_is_killed_while_a_server_runs_is_marked_interrupted(
     project: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_manager, "WATCH_SECONDS", 0.0)
@@ -289,7 +289,7 @@ def test_a_server_looks_again_when_the_store_could_not_be_reached(
     assert store.looked
 
 
-def test_a_run_that_was_removed_meanwhile_is_in_nobodys_way(
+def test_a_removed_run_does_not_disturb_the_server(
     project: Settings, store: Behind, running: TestClient
 ) -> None:
     gone = RunRecord(str(uuid4()), "2026-01-15T10:00:00.000Z", "running", "agent")

@@ -48,7 +48,7 @@ def test_the_server_serves_the_document(client: TestClient) -> None:
     assert DOCUMENT["openapi"] == "3.1.0"
 
 
-def test_every_operation_says_all_of_itself() -> None:
+def test_every_operation_is_documented() -> None:
     names = set()
     for path, method, operation in operations():
         place = f"{method} {path}"
@@ -83,7 +83,7 @@ def test_every_example_of_a_body_fits_its_schema() -> None:
                 Draft202012Validator(schema).validate(example)
 
 
-def test_what_a_get_gave_fits_what_a_put_takes(client: TestClient) -> None:
+def test_the_schema_of_a_get_fits_that_of_a_put(client: TestClient) -> None:
     body = named({"$ref": "#/components/schemas/NewTestCase"})["examples"][0]
     made = client.post("/api/test-cases", json=body).json()["data"]
     schema = resolved({"$ref": "#/components/schemas/TestCaseChanges"})
@@ -92,7 +92,7 @@ def test_what_a_get_gave_fits_what_a_put_takes(client: TestClient) -> None:
     )
 
 
-def test_what_is_told_of_a_run_is_as_described(running: TestClient) -> None:
+def test_responses_about_a_run_match_the_document(running: TestClient) -> None:
     """With cases that passed and failed, and several trials of each."""
     body = SUITES | {"options": {"repeat": 2}}
     run_id = running.post("/api/runs", json=body).json()["data"]["runId"]
@@ -142,7 +142,9 @@ for aggregator, known in (({"type": "min"}, True), ({"type": "code_judge", "scri
 
 
 @pytest.mark.parametrize(("body", "fits"), ORDERS)
-def test_the_schema_of_an_order_admits_what_is_taken(body: dict[str, Any], fits: bool) -> None:
+def test_the_schema_of_a_run_request_accepts_valid_requests(
+    body: dict[str, Any], fits: bool
+) -> None:
     schema = resolved({"$ref": "#/components/schemas/NewRun"})
     assert Draft202012Validator(schema).is_valid(body) is fits
 
@@ -159,7 +161,7 @@ class Renewed:
         self.run_id = prepare(self._store, self._root)
 
     def renew(self) -> None:
-        self._store.close()  # nobody uses it: all runs have ended
+        self._store.close()  # it is not in use: all runs have ended
         self._begin()
 
     def __getattr__(self, name: str) -> Any:

@@ -47,7 +47,7 @@ def test_sequences_of_requests_are_answered_as_described(served: tuple[str, Rene
         def validate_response(self, response: Any, case: Any, **more: Any) -> None:
             check(case, response)
 
-    # Schemathesis discards many inputs of its own; that is no fault of the document.
+    # Schemathesis discards many inputs of its own; the document is not at fault.
     patient = [HealthCheck.filter_too_much, HealthCheck.too_slow]
     Machine.run(
         settings=hypothesis_settings(

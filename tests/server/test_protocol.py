@@ -47,7 +47,7 @@ def answer(connection: socket.socket) -> tuple[bytes, bytes]:
 HEAD = b"POST /api/test-cases HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
 
-def test_what_is_no_http_is_refused_in_the_envelope(port: int) -> None:
+def test_invalid_http_is_refused_in_the_envelope(port: int) -> None:
     with connected(port) as connection:
         connection.sendall(b"GARBAGE\r\n\r\n")
         head, body = answer(connection)
@@ -114,10 +114,10 @@ def test_another_protocol_is_not_spoken(
         connection.sendall(b"Upgrade: h2c\r\nConnection: close, Upgrade\r\n\r\n")
         received = b"\r\n\r\n".join(answer(connection))
     assert re.findall(rb"HTTP/1.1 (\d+)", received) == [b"201", b"200"]
-    assert not caplog.records  # with advice that helps nobody
+    assert not caplog.records  # its advice would not help
 
 
-def test_the_body_of_such_a_request_is_no_request(port: int) -> None:
+def test_the_body_of_an_upgrade_request_is_not_a_request(port: int) -> None:
     asking = b"Upgrade: h2c\r\nConnection: Upgrade, close\r\n"
     hidden = b"GET /api/health HTTP/1.1\r\nHost: localhost\r\n\r\n"
     with connected(port) as connection:
@@ -138,15 +138,15 @@ def test_many_such_requests_at_once_are_all_answered(port: int) -> None:
     assert received.count(b"HTTP/1.1 200 ") == 2000
 
 
-def test_it_is_no_proxy(port: int) -> None:
+def test_the_server_is_not_a_proxy(port: int) -> None:
     with connected(port) as connection:
         connection.sendall(b"CONNECT localhost:22 HTTP/1.1\r\nHost: localhost:22\r\n\r\n")
         head, body = answer(connection)
     assert head.startswith(b"HTTP/1.1 400 ")
-    assert json.loads(body)["error"]["message"] == "This server is no proxy"
+    assert json.loads(body)["error"]["message"] == "This server is not a proxy"
 
 
-def test_what_is_asked_before_nonsense_is_answered(port: int) -> None:
+def test_a_request_before_invalid_data_is_answered(port: int) -> None:
     body = b'{"input": "a", "expected_output": "b"}'
     with connected(port) as connection:
         connection.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body + b"garbage\r\n")
@@ -155,7 +155,7 @@ def test_what_is_asked_before_nonsense_is_answered(port: int) -> None:
     assert json.loads(said)["data"]["input"] == "a"
 
 
-def test_what_is_asked_before_a_broken_body_is_answered(port: int) -> None:
+def test_a_request_before_a_broken_body_is_answered(port: int) -> None:
     health = b"GET /api/health HTTP/1.1\r\nHost: localhost\r\n\r\n"
     with connected(port) as connection:
         connection.sendall(health * 2 + HEAD + b"Transfer-Encoding: chunked\r\n\r\nZZ\r\n")
@@ -224,13 +224,13 @@ def test_an_endless_request_is_not_received(port: int) -> None:
 
 
 @pytest.mark.parametrize("times", [1, 4])
-def test_who_does_not_take_an_answer_does_not_get_the_rest(
+def test_a_client_that_stops_reading_is_dropped(
     settings: Settings,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     times: int,
 ) -> None:
-    """However much was asked for; it is no fault of the server."""
+    """Whatever the size of the response; it is not logged as an error of the server."""
     monkeypatch.setattr(protocol, "STALLED_SECONDS", 0.1)
     lost, end = threading.Event(), LimitedHttpProtocol.connection_lost
 
@@ -316,9 +316,7 @@ def test_the_sender_of_a_large_body_sees_the_refusal(port: int, size: int) -> No
     assert json.loads(body)["error"]["code"] == "PAYLOAD_TOO_LARGE"
 
 
-def test_a_body_that_nobody_reads_is_not_waited_for(
-    port: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unread_body_is_not_awaited(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protocol, "REQUEST_SECONDS", 0.1)
     received = b""
     with connected(port) as connection, suppress(ConnectionError):

@@ -87,7 +87,7 @@ def test_words_are_found_however_the_answer_was_written(
     assert page(store, ResultQuery(q=words))[0] == ([0] if folded(words) in text else [])
 
 
-def test_what_an_author_escaped_is_found() -> None:
+def test_escaped_text_is_found() -> None:
     store = store_of(trial(0, seen=rb'{"response":"\u0052ain and\/or sun"}'))
     for words in ("rain", "and/or", "rain and/or sun"):
         assert page(store, ResultQuery(q=words))[0] == [0]
@@ -124,7 +124,7 @@ class Slow(MemoryStore):
 RUN = "01a1ebc4-5245-7f4b-bb30-80cb18ae9575"
 
 
-def test_many_searches_keep_nobody_else_waiting(settings: Settings) -> None:
+def test_many_searches_do_not_delay_other_requests(settings: Settings) -> None:
     store = Slow()
     store.begin(make_run(RUN))
     app = create_app(settings, store)
@@ -151,7 +151,7 @@ def test_many_searches_keep_nobody_else_waiting(settings: Settings) -> None:
     assert store.scans == 10
 
 
-def test_who_gives_up_waiting_makes_no_room_for_another_scan(settings: Settings) -> None:
+def test_a_cancelled_search_keeps_its_slot_until_its_thread_ends(settings: Settings) -> None:
     held, scans = threading.Event(), list[int]()
 
     def scan() -> None:
@@ -177,7 +177,7 @@ def test_who_gives_up_waiting_makes_no_room_for_another_scan(settings: Settings)
     assert asyncio.run(scenario()) == MAX_SCANS
 
 
-def test_a_search_that_nobody_waits_for_any_more_is_not_made(settings: Settings) -> None:
+def test_an_abandoned_search_is_not_made(settings: Settings) -> None:
     store = Slow()
     store.open.set()
     store.begin(make_run(RUN))

@@ -36,9 +36,7 @@ def resume(client: TestClient, run_id: str) -> Any:
     return client.post(f"/api/runs/{run_id}/resume", json={})
 
 
-def test_a_cancelled_run_is_resumed_and_asks_only_what_is_missing(
-    running: TestClient, agent: Agent
-) -> None:
+def test_a_resumed_run_asks_only_missing_trials(running: TestClient, agent: Agent) -> None:
     run_id = cancelled(running, agent)
     asked = list(agent.asked)
     resumed = resume(running, run_id)

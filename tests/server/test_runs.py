@@ -185,12 +185,21 @@ def test_options_and_evaluators_are_those_of_the_request(running: TestClient) ->
     assert run["options"]["repeat"] == 3
 
 
-def test_another_configured_target_can_be_asked(running: TestClient, agent: Agent) -> None:
+def test_a_request_selects_cases_by_content_or_by_the_results_of_a_run(running: TestClient) -> None:
+    first = finished(running, SUITES | {"options": {"select": "id:s*"}})
+    assert first["totalCases"] == 1
+    whole = finished(running, SUITES)
+    options = {"select": "outcome:passed", "of": whole["runId"]}
+    run = finished(running, SUITES | {"options": options})
+    assert (run["totalCases"], run["passed"]) == (1, 1)
+
+
+def test_another_configured_target_can_be_used(running: TestClient, agent: Agent) -> None:
     assert finished(running, SUITES | {"target": "other"})["target"] == "other"
     assert agent.asked == []
 
 
-def test_what_the_configuration_says_of_workers_can_be_left_aside(
+def test_a_request_may_keep_or_override_the_configured_workers(
     project: Settings, store: Store, tmp_path: Path
 ) -> None:
     defaults = "{targets: [{name: o, provider: echo}], defaults: {target: o, workers: 2000}}"
@@ -347,7 +356,7 @@ def test_no_link_in_a_suite_leads_out_of_the_served_root(
     message: str,
     part: str,
 ) -> None:
-    # With a part of the project served, what is beside it in the project is outside too.
+    # If only part of the project is served, the rest of the project is outside too.
     outside = tmp_path / "beside" if part else tmp_path.with_name(f"{tmp_path.name}-outside")
     outside.mkdir()
     for name, text in {"one.eval.yaml": ONE, "keys.yml": "tags: [x]", "secret.txt": "s"}.items():
@@ -389,7 +398,7 @@ def test_links_within_the_served_root_are_followed(running: TestClient, tmp_path
         ({"test_cases": []}, "INVALID_LENGTH", "must have 1-20000 items"),
         ({"test_cases": "x"}, "INVALID_INPUT", "must be an array of ids"),
         ({"test_cases": ["x"]}, "INVALID_INPUT", "must be a UUID"),
-        ({"test_cases": [str(uuid4())]}, "INVALID_INPUT", "which is no test case"),
+        ({"test_cases": [str(uuid4())]}, "INVALID_INPUT", "which is not a test case"),
         ({"suite": ["evals"]}, "INVALID_INPUT", "did you mean 'suites'?"),
         (SUITES | {"options": {"repeats": 2}}, "INVALID_INPUT", "repeat"),
         (SUITES | {"options": {"repeat": 0}}, "INVALID_INPUT", "repeat"),
@@ -403,9 +412,13 @@ def test_links_within_the_served_root_are_followed(running: TestClient, tmp_path
         (SUITES | {"evaluators": [{UNPAIRED: 1}]}, "INVALID_INPUT", "surrogate pair"),
         (SUITES | {"evaluators": [SCHEMA]}, "INVALID_INPUT", "surrogate"),
         (SUITES | {"options": {"filter": UNPAIRED}}, "INVALID_INPUT", "surrogate pair"),
+        (SUITES | {"options": {"select": "tga:x"}}, "INVALID_INPUT", "column 1: unknown field"),
+        (SUITES | {"options": {"select": "flaky"}}, "INVALID_INPUT", "needs results (flaky)"),
+        (SUITES | {"options": {"select": "flaky", "of": "x"}}, "INVALID_INPUT", "'of' must be"),
+        (SUITES | {"options": {"of": "a.json", "select": "x"}}, "INVALID_INPUT", "'of' must be"),
     ],
 )
-def test_a_wrong_order_is_refused(
+def test_an_invalid_run_request_is_refused(
     running: TestClient, body: dict[str, Any], code: str, message: str
 ) -> None:
     headers = {"content-type": "application/json"}
@@ -414,7 +427,9 @@ def test_a_wrong_order_is_refused(
     assert running.get("/api/runs").json()["data"]["count"] == 0
 
 
-def test_problems_of_a_suite_are_told_with_their_place(running: TestClient, tmp_path: Path) -> None:
+def test_problems_of_a_suite_are_reported_with_their_place(
+    running: TestClient, tmp_path: Path
+) -> None:
     (tmp_path / "evals" / "bad.eval.yaml").write_text("cases:\n  - {id: a, inptu: x}\n")
     response = running.post("/api/runs", json={"suites": ["evals/bad.eval.yaml"]})
     message = refused(response, 400, "INVALID_INPUT")
@@ -422,18 +437,18 @@ def test_problems_of_a_suite_are_told_with_their_place(running: TestClient, tmp_
     assert "inptu" in message
 
 
-def test_events_tell_a_run_from_its_start(running: TestClient, agent: Agent) -> None:
+def test_events_cover_a_run_from_its_start(running: TestClient, agent: Agent) -> None:
     agent.open.clear()
     run_id = start(running, SUITES | {"options": {"workers": 1}})["runId"]
     agent.open.set()
-    told = events(running, run_id, **{"last-event-id": "0"})
-    names = [name for name, _, _ in told]
+    seen = events(running, run_id, **{"last-event-id": "0"})
+    names = [name for name, _, _ in seen]
     if names[0] == "started":  # else it had ended before we asked
         assert names == ["started", "trial", "trial", "finished"]
-        assert [place.rpartition("-")[2] for _, place, _ in told] == ["1", "2", "3", "4"]
-        assert len({place.partition("-")[0] for _, place, _ in told}) == 1
-        assert {told[1][2]["case_id"], told[2][2]["case_id"]} == {"france", "spain"}
-    assert told[-1][2] == {"status": "finished"}
+        assert [place.rpartition("-")[2] for _, place, _ in seen] == ["1", "2", "3", "4"]
+        assert len({place.partition("-")[0] for _, place, _ in seen}) == 1
+        assert {seen[1][2]["case_id"], seen[2][2]["case_id"]} == {"france", "spain"}
+    assert seen[-1][2] == {"status": "finished"}
 
 
 def test_a_run_can_be_cancelled(running: TestClient, agent: Agent) -> None:
@@ -464,7 +479,7 @@ def test_a_body_to_cancel_with_is_empty(running: TestClient, body: bytes) -> Non
     assert "nothing to cancel" not in refused(response, 400, "INVALID_INPUT")
 
 
-def test_only_so_many_runs_go_on_at_once(running: TestClient, agent: Agent) -> None:
+def test_the_number_of_concurrent_runs_is_limited(running: TestClient, agent: Agent) -> None:
     agent.open.clear()
     for _ in range(16):
         start(running, SUITES)
@@ -603,7 +618,7 @@ def test_the_trend_has_a_point_for_every_finished_run(running: TestClient) -> No
     refused(running.get("/api/trend?last=0"), 400, "INVALID_INPUT")
 
 
-def test_parameters_that_nobody_knows_are_refused_everywhere(running: TestClient) -> None:
+def test_unknown_parameters_are_refused_everywhere(running: TestClient) -> None:
     run_id, case_id = finished(running, SUITES)["runId"], create(running)["id"]
     running.put("/api/baselines/main", json={"run": "latest"})
     case = f"/api/test-cases/{case_id}"
@@ -622,12 +637,12 @@ def test_parameters_that_nobody_knows_are_refused_everywhere(running: TestClient
         assert message == "Query parameter 'verbose' is not known", path
 
 
-def test_a_well_server_says_so(running: TestClient) -> None:
+def test_health_of_a_running_server(running: TestClient) -> None:
     data = running.get("/api/health").json()["data"]
     assert (data["status"], data["runs"]) == ("ok", 0)
 
 
-def test_a_run_whose_process_was_killed_is_called_interrupted(
+def test_a_run_whose_process_was_killed_is_marked_interrupted(
     project: Settings, store: Store
 ) -> None:
     record = RunRecord(
@@ -643,7 +658,7 @@ def test_a_run_whose_process_was_killed_is_called_interrupted(
     assert data["notes"] == ["the process that ran it was killed"]
 
 
-def test_a_run_that_cannot_be_resumed_is_called_interrupted(
+def test_a_run_that_cannot_be_resumed_is_marked_interrupted(
     project: Settings, store: Store
 ) -> None:
     record = RunRecord(

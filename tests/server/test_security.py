@@ -19,7 +19,7 @@ from server.test_test_cases import PARIS, URL, refused
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.7"])
-def test_others_are_let_in_with_tokens_only(host: str) -> None:
+def test_remote_clients_need_a_token(host: str) -> None:
     with pytest.raises(UsageError, match="ASSAY_API_TOKENS"):
         Access.of(host, ())
     assert Access.of(host, tokens_of("secret")).tokens == (Token("secret"),)
@@ -66,7 +66,7 @@ def test_a_page_that_was_rebound_is_refused(client: TestClient, host: str) -> No
     assert client.get(URL).json()["data"]["total"] == 0
 
 
-def test_an_address_of_another_machine_is_no_name_of_a_server_on_loopback(
+def test_a_loopback_server_refuses_addresses_of_other_machines(
     client: TestClient,
 ) -> None:
     refused(client.get(URL, headers={"host": "192.0.2.7"}), 400, "INVALID_INPUT")
@@ -84,7 +84,7 @@ def test_a_name_may_be_given_as_clients_write_it() -> None:
 
 
 @pytest.mark.parametrize("name", ["", " ", "http://evals.example", "[", "a@b"])
-def test_what_is_no_name_of_a_host_is_refused(name: str) -> None:
+def test_an_invalid_host_name_is_refused(name: str) -> None:
     """Else a header that names no host at all would be taken for it."""
     with pytest.raises(UsageError, match="not a name of a host"):
         Access.of("127.0.0.1", (), [name])
@@ -112,7 +112,7 @@ def guarded(settings: Settings) -> Iterator[TestClient]:
         "Bearer ONE-TOKEN",
     ],
 )
-def test_nobody_gets_in_without_a_token(guarded: TestClient, header: str) -> None:
+def test_a_request_without_a_token_is_refused(guarded: TestClient, header: str) -> None:
     headers = {"authorization": header} if header else {}
     for path in (URL, "/openapi.json", "/api/nothing", "/"):
         response = guarded.get(path, headers=headers)
@@ -122,7 +122,7 @@ def test_nobody_gets_in_without_a_token(guarded: TestClient, header: str) -> Non
 
 
 @pytest.mark.parametrize("header", ["Bearer one-token", "bearer other-token"])
-def test_a_token_lets_in(guarded: TestClient, header: str) -> None:
+def test_a_token_grants_access(guarded: TestClient, header: str) -> None:
     assert guarded.get(URL, headers={"authorization": header}).status_code == 200
 
 
@@ -143,7 +143,7 @@ def test_two_host_headers_are_refused(client: TestClient) -> None:
 
 
 @pytest.mark.parametrize("name", ["%ff", "a%ED%A0%80", "%C3"])
-def test_a_path_that_is_no_text_leads_nowhere(client: TestClient, name: str) -> None:
+def test_a_path_that_is_not_text_is_not_found(client: TestClient, name: str) -> None:
     for path in (f"/api/baselines/{name}", f"/{name}", f"{URL}/{name}"):
         response = client.put(path, json={"run": "latest"}, headers={"origin": ADDRESS})
         assert refused(response, 404, "NOT_FOUND") == f"There is no route {path}"
@@ -202,7 +202,7 @@ def test_a_body_of_the_limit_is_read(client: TestClient) -> None:
     assert client.post(URL, content=body, headers=headers).status_code == 201
 
 
-def test_browsers_are_told_to_trust_nothing(client: TestClient) -> None:
+def test_headers_restrict_browsers(client: TestClient) -> None:
     paths = (URL, "/api/nothing", "/openapi.json", f"{URL}?limit=0")
     for response in map(client.get, paths):
         assert response.headers["x-content-type-options"] == "nosniff"
@@ -212,7 +212,7 @@ def test_browsers_are_told_to_trust_nothing(client: TestClient) -> None:
 
 
 @pytest.mark.parametrize("path", ["/api%2Ftest-cases", f"{URL}/x%2fversions", "/%2f"])
-def test_an_encoded_slash_is_no_slash(client: TestClient, path: str) -> None:
+def test_an_encoded_slash_is_not_a_slash(client: TestClient, path: str) -> None:
     assert refused(client.get(path), 404, "NOT_FOUND") == f"There is no route {path}"
 
 
@@ -244,7 +244,7 @@ class Broken(MemoryStore):
 
 
 @pytest.mark.parametrize("fault", [RuntimeError("secret detail"), StoreError("secret detail")])
-def test_a_fault_of_ours_tells_nothing(
+def test_an_internal_error_reveals_nothing(
     settings: Settings, fault: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = Broken()

@@ -65,7 +65,7 @@ def test_trials_in_flight_have_their_grace_when_the_server_ends(
     assert len(list(run_manager.store.finished(run_id))) == 1, "what was in flight is recorded"
 
 
-def test_a_server_that_ends_goes_on_with_nothing(run_manager: RunManager, agent: Agent) -> None:
+def test_a_stopping_server_resumes_nothing(run_manager: RunManager, agent: Agent) -> None:
     async def scenario() -> str:
         run_id = await in_flight(run_manager, agent)
         run_manager.stop()
@@ -123,7 +123,7 @@ def test_a_second_signal_ends_runs_at_once(run_manager: RunManager, agent: Agent
     assert list(run_manager.store.finished(run_id)) == []
 
 
-def test_who_follows_a_run_of_another_process_is_not_told_that_it_ended(
+def test_following_a_run_of_another_process_has_no_finished_event(
     project: Settings, store: Store
 ) -> None:
     record = RunRecord(str(uuid4()), "2026-01-15T10:00:00.000Z", "running", "agent")
@@ -142,7 +142,7 @@ def test_who_follows_a_run_of_another_process_is_not_told_that_it_ended(
     assert [line for line in text.splitlines() if line.startswith("event")] == ["event: progress"]
 
 
-def test_who_follows_a_run_that_is_removed_sees_the_stream_end(
+def test_the_stream_of_a_removed_run_ends(
     running: TestClient, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record = RunRecord(str(uuid4()), "2026-01-15T10:00:00.000Z", "running", "agent")
@@ -161,11 +161,11 @@ def test_who_follows_a_run_that_is_removed_sees_the_stream_end(
 def test_signals_stop_runs_first_gently_then_at_once(
     project: Settings, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    app, told = create_app(project, store), list[str]()
+    app, calls = create_app(project, store), list[str]()
     server = make_server(app, lambda: None)
 
     def noting(name: str) -> Callable[[], None]:
-        return lambda: told.append(name)
+        return lambda: calls.append(name)
 
     for name in ("stop", "abort"):
         monkeypatch.setattr(app.state.assay.run_manager, name, noting(name))
@@ -177,7 +177,7 @@ def test_signals_stop_runs_first_gently_then_at_once(
         await asyncio.sleep(0)
 
     asyncio.run(scenario())
-    assert told == ["stop", "abort", "abort"]
+    assert calls == ["stop", "abort", "abort"]
     assert not server.force_exit
 
 
@@ -186,7 +186,7 @@ def test_a_third_ctrl_c_leaves_whatever_hangs(
 ) -> None:
     server, left = make_server(create_app(project, store), lambda: None), list[int]()
     monkeypatch.setattr(os, "_exit", left.append)
-    for signals in ([signal.SIGTERM] * 4, [signal.SIGINT]):  # a supervisor kills by itself
+    for signals in ([signal.SIGTERM] * 4, [signal.SIGINT]):  # a supervisor sends SIGKILL later
         for number in signals:
             server.handle_exit(number, None)
         assert left == []
@@ -206,7 +206,7 @@ def test_a_server_that_does_not_end_in_time_leaves_whatever_hangs(
     assert left.empty()
 
 
-def test_a_request_that_takes_longer_than_the_server_is_told_in_the_envelope() -> None:
+def test_a_request_that_outlasts_the_server_gets_an_error_in_the_envelope() -> None:
     sent: list[Any] = []
 
     async def never(*_: Any) -> Any:

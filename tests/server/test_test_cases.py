@@ -38,7 +38,7 @@ def refused(response: Any, status: int, code: str) -> str:
     return message
 
 
-def test_a_created_test_case_is_told_whole(client: TestClient) -> None:
+def test_creating_returns_the_whole_test_case(client: TestClient) -> None:
     response = client.post(URL, json=PARIS | {"description": "Basic", "tags": ["geography"]})
     body = response.json()
     identity = body["data"].pop("id")
@@ -49,7 +49,7 @@ def test_a_created_test_case_is_told_whole(client: TestClient) -> None:
     assert body == {"success": True, "data": {**PARIS, **more, **stamps}, "error": None}
 
 
-def test_what_is_left_out_is_null_or_empty(client: TestClient) -> None:
+def test_omitted_fields_are_null_or_empty(client: TestClient) -> None:
     made = create(client)
     assert (made["description"], made["tags"]) == (None, [])
     assert client.get(f"{URL}/{made['id']}").json()["data"] == made
@@ -133,7 +133,7 @@ def test_a_wrong_body_is_refused(
         (b'{"\\ud800": 1, "input": "x", "expected_output": "x"}', "is not known"),
     ],
 )
-def test_what_is_no_json_is_refused(client: TestClient, raw: bytes, message: str) -> None:
+def test_a_body_that_is_not_json_is_refused(client: TestClient, raw: bytes, message: str) -> None:
     response = client.post(URL, content=raw, headers={"content-type": "application/json"})
     assert message in refused(response, 400, "INVALID_INPUT")
 
@@ -152,7 +152,7 @@ def test_an_empty_description_is_kept(client: TestClient) -> None:
 @pytest.mark.parametrize(
     "identity", ["0d9a3f62-5b1e-4c7a-9f10-2f4f6d1c8b3e", "no-uuid", "5", "%00", "a%2Fb"]
 )
-def test_what_is_not_there_is_not_found(client: TestClient, identity: str) -> None:
+def test_an_unknown_test_case_is_not_found(client: TestClient, identity: str) -> None:
     path = f"{URL}/{identity}"
     for response in (client.get(path), client.delete(path), client.get(f"{path}/versions")):
         assert response.status_code == 404
@@ -161,7 +161,7 @@ def test_what_is_not_there_is_not_found(client: TestClient, identity: str) -> No
     refused(wrong, 404, "NOT_FOUND")
 
 
-def test_a_missing_test_case_is_told_as_in_the_contract(client: TestClient) -> None:
+def test_a_missing_test_case_has_the_error_of_the_contract(client: TestClient) -> None:
     assert refused(client.get(f"{URL}/{ID}"), 404, "NOT_FOUND") == "Test case not found"
 
 
@@ -182,7 +182,7 @@ def test_a_list_has_the_newest_last(client: TestClient) -> None:
     }
 
 
-def test_a_list_shows_a_hundred_unless_told(client: TestClient) -> None:
+def test_a_list_has_a_hundred_entries_by_default(client: TestClient) -> None:
     for number in range(101):
         create(client, input=f"{number}")
     data = client.get(URL).json()["data"]
@@ -228,7 +228,7 @@ def test_a_wrong_query_is_refused(client: TestClient, query: str, message: str) 
     assert message in refused(client.get(f"{URL}?{query}"), 400, "INVALID_INPUT")
 
 
-def test_an_update_changes_only_what_it_carries(client: TestClient, clock: Clock) -> None:
+def test_an_update_changes_only_given_fields(client: TestClient, clock: Clock) -> None:
     made = create(client, description="Basic", tags=["a"])
     clock.move(minutes=5)
     response = client.put(f"{URL}/{made['id']}", json={"tags": ["b"]})
@@ -256,7 +256,7 @@ def test_the_time_of_a_change_grows_though_the_clock_does_not(
     assert times == sorted(set(times))
 
 
-def test_what_a_get_gave_can_be_put_back(client: TestClient, clock: Clock) -> None:
+def test_the_body_of_a_get_can_be_put_back(client: TestClient, clock: Clock) -> None:
     made = create(client, tags=["a"])
     clock.move(seconds=1)
     changed = client.put(f"{URL}/{made['id']}", json=made | {"input": "other"}).json()["data"]

@@ -30,9 +30,9 @@ JSON = {"content-type": "application/json"}
 #: Parts of refusals of what a schema admits: it depends on what there is at that moment, or
 #: on how parts of the request go together. All else that is refused, a schema has to refuse.
 BEYOND = (
-    "there is nothing to cancel",  # the run has ended meanwhile
+    "there is nothing to cancel",  # the run has ended since
     "there is nothing to resume",  # the run has ended, or is still in progress
-    "runs are under way",  # as many as a server takes
+    "runs are in progress",  # as many as a server takes
     "has no model that could be",  # the judge of the project
     # Evaluators
     "does not compile",  # a regular expression

@@ -37,7 +37,7 @@ def run_of(letters: str, start: int = 0) -> list[CaseOutcome]:
 
 
 def runs_of(both: int, lost: int, gained: int, neither: int) -> Runs:
-    """Two runs with so many cases that passed in both, lost their pass, and so on."""
+    """Two runs with these numbers of cases that passed in both, lost their pass, and so on."""
     before = "P" * both + "P" * lost + "F" * gained + "F" * neither
     now = "P" * both + "F" * lost + "P" * gained + "F" * neither
     return run_of(before), run_of(now)

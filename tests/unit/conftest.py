@@ -16,9 +16,9 @@ from assay.cli.app import app
 
 
 def invoke(*arguments: str, typed: str = "") -> Result:
-    """The command in this process, its two outputs apart, as click 8.1 has them when told."""
-    told: Any = {"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {}
-    return CliRunner(**told).invoke(app, arguments, input=typed)
+    """The command in this process, with separate stdout and stderr; click 8.1 needs an option."""
+    options: Any = {"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {}
+    return CliRunner(**options).invoke(app, arguments, input=typed)
 
 
 class Project:

@@ -1,4 +1,4 @@
-"""A judge that says what a test tells it to say, and what evaluators are asked about."""
+"""A judge with scripted answers, and the cases and observations that evaluators are given."""
 
 from __future__ import annotations
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from assay.errors import EvalFileErrors, Problem
+from assay.errors import EvalFileErrors
+from assay.problems import Problem
 from assay.wire.document import DocPath, Document
 
 

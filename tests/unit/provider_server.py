@@ -225,7 +225,7 @@ async def close(request: web.Request) -> web.StreamResponse:
 
 
 def then_closes(document: Any) -> Answer:
-    """This JSON document; then the connection is closed, and nobody said that it would be."""
+    """This JSON document; then the connection is closed without notice."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
         response = web.json_response(document)
@@ -251,6 +251,6 @@ def huge(megabytes: int = 100, *, announced: bool) -> Answer:
 
 
 def gone() -> str:
-    """The address of a server that is not there any more."""
+    """The address of a server that has stopped."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return f"http://127.0.0.1:{listener.getsockname()[1]}"

@@ -1,4 +1,4 @@
-"""Files are replaced in one step, and what is no file is written to."""
+"""Files are replaced in one step; devices and pipes are written to."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_pipe_is_written_to_and_stays_one(tmp_path: Path, linked: bool) -> Non
     assert pipe.is_fifo()
 
 
-def test_the_null_device_stays_what_it_is() -> None:
+def test_the_null_device_is_not_replaced() -> None:
     before = os.stat(os.devnull)
     with replacing(Path(os.devnull)) as stream:
         stream.write(b"new")

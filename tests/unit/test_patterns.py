@@ -45,7 +45,7 @@ def test_the_backtracking_engine_gives_up(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize("pattern", ["(", "[a", "(?P<n", "*", "a{2,1}", "(?<=a+)b(", "\\"])
-def test_what_neither_engine_compiles_is_refused(pattern: str) -> None:
+def test_a_pattern_that_neither_engine_compiles_is_refused(pattern: str) -> None:
     with pytest.raises(BadPattern):
         patterns.compile_pattern(pattern)
 

@@ -73,7 +73,7 @@ def test_keys_are_known_by_their_pattern(key: str, around: str) -> None:
         ("-----BEGIN PRIVATE KEY-----\nMIIEow (cut)", f"{MARK}(cut)"),
     ],
 )
-def test_what_is_told_to_be_secret_is_hidden(text: str, hidden: str) -> None:
+def test_given_secrets_are_redacted(text: str, hidden: str) -> None:
     assert PLAIN.text(text) == hidden
     assert PLAIN.text(hidden) == hidden
 
@@ -93,7 +93,7 @@ def test_what_is_told_to_be_secret_is_hidden(text: str, hidden: str) -> None:
         "é" * 40,
     ],
 )
-def test_what_is_no_secret_stays(text: str) -> None:
+def test_other_text_is_unchanged(text: str) -> None:
     assert PLAIN.text(text) == text
     data = json.dumps([text], ensure_ascii=False).encode()
     assert PLAIN.encoded(data) == data
@@ -130,7 +130,7 @@ def test_the_line_break_at_the_end_of_a_secret_does_not_count() -> None:
     assert Redactor([f"{SECRET}\n"]).text(f"<{SECRET}>") == f"<{MARK}>"
 
 
-def test_short_values_are_no_secrets() -> None:
+def test_short_values_are_not_redacted() -> None:
     short = "x" * (SHORTEST_SECRET - 1)
     assert Redactor([short, ""]).text(f"a {short} b") == f"a {short} b"
 
@@ -142,7 +142,7 @@ def test_overlapping_secrets_leave_nothing_of_each_other() -> None:
     assert Redactor(["a" * 8]).text("a" * 50) == MARK
 
 
-def test_what_was_uncovered_is_hidden_too() -> None:
+def test_matches_created_by_a_replacement_are_redacted() -> None:
     """The key follows a letter, and so is none until the letter is gone."""
     assert Redactor(["abcdefgh"]).text(f"abcdefgh{KEYS['amazon']}") == MARK + MARK
 
@@ -195,7 +195,7 @@ def test_half_a_surrogate_pair_does_not_shield_a_secret() -> None:
     assert json.loads(redactor.encoded(data)) == [f"\ud800{MARK}"]
 
 
-def test_bytes_that_are_no_json_or_no_utf8_are_redacted_as_text() -> None:
+def test_bytes_that_are_not_json_or_not_utf8_are_redacted_as_text() -> None:
     redactor = Redactor([SECRET])
     assert redactor.encoded(f'"{SECRET}'.encode()) == f'"{MARK}'.encode()
     assert (
@@ -311,7 +311,7 @@ def _texts(value: Any) -> Any:
 
 
 @given(json_values(harmless_texts))
-def test_what_has_no_secret_is_unchanged(value: Any) -> None:
+def test_text_without_secrets_is_unchanged(value: Any) -> None:
     redactor = Redactor(["never-in-such-a-value-1"])
     assert redactor.json(value) == value
     data = json.dumps(value).encode()
@@ -342,7 +342,7 @@ def test_no_cut_leaves_part_of_a_secret(limit: int, secrets: tuple[str, ...]) ->
                     assert max(map(len, shown)) <= limit
 
 
-def test_a_text_that_begins_amid_a_secret_is_shown_without_it() -> None:
+def test_part_of_a_secret_at_the_start_is_not_shown() -> None:
     redactor = Redactor([LONG_SECRET])
     with redacting(lambda: redactor):
         for gone in range(len(LONG_SECRET)):
@@ -369,7 +369,7 @@ def test_a_text_with_many_secrets_is_read_until_the_excerpt_is_full() -> None:
         assert cut_to_end(text, 100) == (f"{MARK} " * 20 + "x")[-100:]
 
 
-def test_only_what_a_cut_needs_is_read() -> None:
+def test_cut_reads_only_what_it_needs() -> None:
     class Counting(Redactor):
         read = 0
 

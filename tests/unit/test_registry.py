@@ -40,7 +40,7 @@ def test_an_unknown_name_offers_the_nearest() -> None:
     assert caught.value.exit_code == 2
 
 
-def test_nothing_is_imported_before_it_is_asked_for() -> None:
+def test_plugins_are_imported_on_first_use() -> None:
     made = filled(lazy=["no_such_module_of_anyone:thing"])
     assert list(made) == ["lazy"]
     assert "no_such_module_of_anyone" not in sys.modules
@@ -61,7 +61,7 @@ def test_a_plugin_that_crashes_on_import_is_a_plugin_error(
         filled(crash=["assay_crashing_plugin:thing"]).get("crash")
 
 
-def test_what_is_broken_is_left_out_of_what_is_usable() -> None:
+def test_usable_leaves_out_broken_plugins() -> None:
     made = filled(good=["json:dumps"], broken=["no_such_module_of_anyone:thing"])
     assert made.usable() == {"good": json.dumps}
 
@@ -93,7 +93,7 @@ def test_a_broken_evaluator_is_an_error_at_its_place(
     assert "ModuleNotFoundError" in problem.message
 
 
-# What is no such thing
+# Objects of the wrong kind
 
 
 class Mute(EvaluatorSpec):
@@ -105,7 +105,7 @@ class Unconnected(TargetSpec):
 
 
 class Reader:
-    """A loader and a reporter, once somebody makes an object of it."""
+    """A loader and a reporter, once it is instantiated."""
 
     def load(self, file: Path, settings: Any) -> None: ...
 
@@ -153,7 +153,7 @@ NO_EVALUATOR = "neither a subclass of EvaluatorSpec nor a function with @assay.e
         (registry.targets, "Unconnected", "is the class Unconnected, which has no 'connect'"),
         (registry.loaders, "NUMBER", "which has no function 'load' and 'recognises'"),
         (registry.loaders, "json:decoder", "is the module json.decoder, which has no function"),
-        (registry.loaders, "Reader", "is the class Reader, not an object of it"),
+        (registry.loaders, "Reader", "is the class Reader, not an instance of it"),
         (registry.loaders, "Shy", "failed to load: RuntimeError: hands off load"),
         (registry.reporters, "json:decoder", "which has no function 'write'"),
         (registry.stores, "NUMBER", "is an object of type int, not a function that opens a store"),
@@ -161,7 +161,7 @@ NO_EVALUATOR = "neither a subclass of EvaluatorSpec nor a function with @assay.e
         (registry.executors, "Reader", "is the class Reader, not a class with 'run'"),
     ],
 )
-def test_what_is_no_such_thing_is_a_plugin_error(
+def test_an_object_of_the_wrong_kind_is_a_plugin_error(
     known: registry.Registry[Any], value: str, fault: str
 ) -> None:
     made = strange(known, value)
@@ -174,7 +174,7 @@ def test_what_is_no_such_thing_is_a_plugin_error(
     assert [entry.fault for entry in made.listed()] == [str(caught.value)]
 
 
-def test_objects_and_static_methods_will_do() -> None:
+def test_objects_and_static_methods_are_accepted() -> None:
     assert strange(registry.loaders, "READER").get("odd") is READER
     assert strange(registry.reporters, "Reader").get("odd") is Reader
     assert strange(registry.stores, "Reader").get("odd") is Reader
@@ -184,7 +184,7 @@ def test_objects_and_static_methods_will_do() -> None:
     ("known", "port"),
     [(registry.loaders, ports.Loader), (registry.reporters, ports.Reporter)],
 )
-def test_what_is_asked_for_is_what_the_port_says(known: registry.Registry[Any], port: type) -> None:
+def test_required_functions_match_the_ports(known: registry.Registry[Any], port: type) -> None:
     with pytest.raises(PluginError) as caught:
         strange(known, "NUMBER").get("odd")
     said = set(re.findall(r"'(\w+)'", str(caught.value))) - {"odd"}
@@ -192,7 +192,7 @@ def test_what_is_asked_for_is_what_the_port_says(known: registry.Registry[Any], 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_all_that_is_built_in_is_such_a_thing(kind: str) -> None:
+def test_every_built_in_object_is_valid(kind: str) -> None:
     known: registry.Registry[Any] = getattr(registry, kind)
     assert [entry for entry in known.listed() if entry.fault] == []
 
@@ -222,7 +222,7 @@ def reporters_now() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("metadata", [None, "", "Version: 1.0\n"])
-def test_a_package_without_a_name_is_named_by_what_it_registers(
+def test_a_package_without_a_name_is_named_by_its_entry_point(
     site: Path, metadata: str | None
 ) -> None:
     package(site, "leftover", b"rest = json:dumps", metadata)

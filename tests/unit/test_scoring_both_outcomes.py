@@ -1,4 +1,4 @@
-"""Every assertion and every evaluator that asks nobody can hold, and can fail."""
+"""Every assertion and every evaluator without a judge can pass, and can fail."""
 
 from __future__ import annotations
 
@@ -112,6 +112,6 @@ def test_an_evaluator_passes_and_fails(kind: str) -> None:
 @pytest.mark.parametrize(
     "kind", ["latency", "cost", "token_usage", "execution_metrics", "tool_trajectory"]
 )
-def test_what_the_target_did_not_report_is_errored(kind: str) -> None:
+def test_unreported_data_makes_an_evaluator_errored(kind: str) -> None:
     assert said(kind, text("x")).score is None
     assert said(kind, text("x")).error

@@ -138,7 +138,7 @@ def built_in() -> Iterator[tuple[str, type[EvaluatorSpec]]]:
             yield name, spec
 
 
-def test_evaluators_of_strangers_run_in_a_thread_and_ours_do_not() -> None:
+def test_plugin_evaluators_run_in_a_thread_and_built_in_ones_do_not() -> None:
     in_threads = {name for name, spec in built_in() if spec.runs_in is EvaluatorSpec.runs_in}
     assert in_threads == {"python"}
 
@@ -212,7 +212,7 @@ def test_a_function_that_hangs_is_left_and_the_next_is_called(
 
 
 @pytest.mark.parametrize("error", [ValueError("7"), SystemExit(7), StopIteration(7)])
-def test_what_a_function_raises_is_an_error_of_its_evaluator(error: BaseException) -> None:
+def test_an_exception_of_a_function_makes_its_evaluator_errored(error: BaseException) -> None:
     def judge(response: str) -> bool:
         raise error
 

@@ -102,7 +102,9 @@ def test_a_file_outside_belongs_to_the_project_it_lies_in(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("impostor", IMPOSTORS)
 @pytest.mark.parametrize("name", ["assay.yaml", "pyproject.toml"])
-def test_a_config_that_is_no_file_is_a_problem(project: Project, name: str, impostor: str) -> None:
+def test_a_config_that_is_not_a_file_is_a_problem(
+    project: Project, name: str, impostor: str
+) -> None:
     make, slug = IMPOSTORS[impostor]
     make(project.root / name)
     with pytest.raises(ConfigError) as caught:
@@ -115,7 +117,7 @@ SEEDED = "id: a\ninput: x\nexpect: {response_contains: ['{{seed:x}}']}\n"
 
 
 @pytest.mark.parametrize("impostor", IMPOSTORS)
-def test_a_seed_manifest_that_is_no_file_is_a_problem(project: Project, impostor: str) -> None:
+def test_a_seed_manifest_that_is_not_a_file_is_a_problem(project: Project, impostor: str) -> None:
     make, slug = IMPOSTORS[impostor]
     (project.root / "evals").mkdir()
     make(project.root / "evals" / "seed-manifest.json")
@@ -123,7 +125,7 @@ def test_a_seed_manifest_that_is_no_file_is_a_problem(project: Project, impostor
     assert (problem.file, problem.code) == ("evals/seed-manifest.json", slug)
 
 
-def test_a_broken_seed_manifest_is_told_once_and_misses_no_value(project: Project) -> None:
+def test_a_broken_seed_manifest_is_reported_once_without_missing_values(project: Project) -> None:
     project.write("evals/seed-manifest.json", "{")
     block = "expect: {response_contains: ['{{seed:x}}']}"
     for name in ("a.eval.yaml", "b.eval.yaml"):
@@ -136,7 +138,7 @@ def test_a_broken_seed_manifest_is_told_once_and_misses_no_value(project: Projec
 
 
 @pytest.mark.parametrize("impostor", IMPOSTORS)
-def test_a_sidecar_that_is_no_file_is_a_problem(project: Project, impostor: str) -> None:
+def test_a_sidecar_that_is_not_a_file_is_a_problem(project: Project, impostor: str) -> None:
     make, slug = IMPOSTORS[impostor]
     make(project.root / "a.yaml")
     line = '{"id": "a", "input": "x", "expected_output": "y"}'
@@ -276,7 +278,7 @@ def test_a_password_in_a_wrong_store_is_not_printed(
     assert "pa55word" not in str(caught.value)
 
 
-def test_sources_are_recorded_as_they_are(project: Project) -> None:
+def test_sources_are_recorded_unchanged(project: Project) -> None:
     project.write("assay.yaml", "tools: a.json\nsnapshot: python:a:b\n")
     recorded = Settings.find(project.root).recorded()
     assert recorded == {"tools": {"file": "a.json"}, "snapshot": {"callable": "a:b"}}
@@ -290,7 +292,7 @@ def test_a_judge_in_place_is_recorded_without_its_key(project: Project) -> None:
     assert recorded == {"judge": {"provider": "openai", "model": "small"}}
 
 
-def test_a_number_may_stand_in_the_environment(
+def test_a_number_may_be_set_in_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert Settings.find(tmp_path).config.store_retry_seconds == 30

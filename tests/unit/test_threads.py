@@ -99,7 +99,9 @@ def test_all_questions_are_on_one_loop_of_their_own_in_a_daemon_thread() -> None
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_it_sees_the_context_of_who_asks(place: Callable[[float], CoroutineRunner]) -> None:
+def test_a_coroutine_sees_the_context_of_its_caller(
+    place: Callable[[float], CoroutineRunner],
+) -> None:
     name = contextvars.ContextVar[str]("name")
 
     async def asked() -> str:
@@ -116,7 +118,7 @@ def test_it_sees_the_context_of_who_asks(place: Callable[[float], CoroutineRunne
 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("raised", [ValueError, SystemExit, asyncio.CancelledError])
-def test_what_it_raises_is_told(
+def test_an_exception_is_part_of_the_outcome(
     place: Callable[[float], CoroutineRunner], raised: type[BaseException]
 ) -> None:
     async def asked() -> None:
@@ -133,7 +135,7 @@ def test_what_it_raises_is_told(
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_who_leaves_waits_until_it_has_cleaned_up(
+def test_a_cancelled_caller_waits_for_the_cleanup(
     place: Callable[[float], CoroutineRunner],
 ) -> None:
     begun, seen = threading.Event(), []
@@ -156,7 +158,7 @@ def test_who_leaves_waits_until_it_has_cleaned_up(
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_who_leaves_does_not_wait_for_one_that_is_not_cancelled(
+def test_a_cancelled_caller_does_not_wait_for_a_coroutine_that_ignores_it(
     place: Callable[[float], CoroutineRunner],
 ) -> None:
     async def work() -> None:
@@ -192,7 +194,7 @@ def test_a_loop_with_a_task_that_is_not_cancelled_ends_after_it() -> None:
     assert not threads[0].is_alive()
 
 
-def test_who_joined_shares_the_loop_until_the_last_has_closed() -> None:
+def test_the_loop_is_shared_until_the_last_user_closes_it() -> None:
     async def work() -> None:
         place = IsolatedLoop()
         one, other = place.join(), place.join()
@@ -259,7 +261,7 @@ def test_closing_does_not_wait_for_a_loop_that_is_blocked() -> None:
     assert not blocking.thread.is_alive()
 
 
-def test_what_was_begun_beside_is_cancelled_at_the_end() -> None:
+def test_background_tasks_are_cancelled_at_the_end() -> None:
     seen: list[str] = []
     kept = []
 
@@ -282,7 +284,7 @@ def test_what_was_begun_beside_is_cancelled_at_the_end() -> None:
     assert seen == ["cancelled"]
 
 
-def test_an_exit_in_what_was_begun_beside_does_not_end_the_loop() -> None:
+def test_an_exit_in_a_background_task_does_not_end_the_loop() -> None:
     async def leave() -> None:
         raise SystemExit(3)
 

@@ -1,6 +1,6 @@
 """Hours in no time: an event loop whose time jumps to the next thing that is to happen.
 
-Unlike a clock that moves when somebody sleeps, it serves many tasks that wait side by side, and
+Unlike a clock that moves when a task sleeps, it serves many tasks that wait concurrently, and
 time limits too. A test in which everybody waits for ever fails at once.
 """
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -13,10 +14,11 @@ from assay.errors import (
     AssayError,
     ConfigError,
     EvalFileErrors,
+    FilterError,
     nearest,
-    printable,
     reading_results,
 )
+from assay.text import printable
 from assay.version import __version__
 
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ COMMANDS = {
     "run": "Ask a target every case, grade, record and compare.",
     "runs": "List, show, merge and remove recorded runs.",
     "schema": "Print the JSON Schema of a kind of file.",
+    "show": "Show one case of a run, or list the cases that match a filter.",
     "serve": "Serve test cases and runs over REST.",
     "trend": "Show the pass rate over runs.",
     "validate": "Check eval files and report every problem.",
@@ -88,6 +91,9 @@ class LazyGroup(click.Group):
         except (ConfigError, EvalFileErrors) as error:
             _print_error("\n".join(map(str, error.problems)))
             ctx.exit(error.exit_code)
+        except FilterError as error:
+            _print_error("\n".join(_mistakes(error)))
+            ctx.exit(error.exit_code)
         except AssayError as error:
             # The message may quote user input.
             lines = (printable(line) for line in f"assay: {error}".split("\n"))
@@ -108,6 +114,17 @@ def _project_redactor() -> Callable[[], Redactor]:
         return project_redactor()
 
     return redactor
+
+
+def _mistakes(error: FilterError) -> Iterator[str]:
+    """The mistakes in a filter; on a terminal each is pointed at."""
+    from assay.reporters.terminal import Terminal, pointed
+
+    terminal = Terminal.of(sys.stderr)
+    for mistake in error.mistakes:
+        yield printable(f"assay: filter, {mistake}")
+        if terminal.live:
+            yield from pointed(error.text, mistake.column, terminal.width)
 
 
 def _print_error(message: str) -> None:

@@ -9,9 +9,10 @@ import click
 
 from assay.cli.json import echo_json
 from assay.cli.report_output import store_option
-from assay.errors import MAX_REASONS, BaselineRefused, printable
+from assay.errors import MAX_REASONS, BaselineRefused
 from assay.service import baselines
 from assay.service.baselines import Baseline
+from assay.text import printable
 
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 

@@ -7,12 +7,11 @@ import click
 from assay.cli.completion import files
 from assay.cli.json import echo_json
 from assay.cli.report_output import store_option
-from assay.errors import printable
 from assay.results.calibrations import FILE
 from assay.service.calibration import Answer, Calibrated, CalibrationSession
 from assay.stats.calibration import majority_baseline
 from assay.stats.estimates import Estimate
-from assay.text import count
+from assay.text import count, printable
 
 _KEYS = {"p": True, "pass": True, "f": False, "fail": False, "s": None, "skip": None}
 _PROMPT = "p = pass, f = fail, s = skip, q = stop"

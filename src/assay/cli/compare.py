@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import get_args
 
 import click
@@ -13,9 +13,12 @@ from assay.cli.json import echo_json
 from assay.cli.report_output import store_option
 from assay.model.comparison import CaseRef, Comparison, ScoreDifference
 from assay.model.options import Gate, RunOptions
-from assay.reporters.terminal import Terminal, safe, wrap
+from assay.reporters.page import Page
+from assay.reporters.terminal import safe
+from assay.reporters.text import answers as print_answers
 from assay.reporters.words import accepted, moved
 from assay.service import history
+from assay.service.answers import ChangedAnswer, changed_answers
 from assay.text import count, points
 
 #: How many cases of each list are shown.
@@ -50,6 +53,9 @@ _COLOURS = {"failed": "red", "passed": "green", "inconclusive": "yellow"}
     show_default=True,
     help=_OPTIONS["margin"].description,
 )
+@click.option(
+    "--answers", is_flag=True, help="Show the old and the new answer of each changed case."
+)
 @click.option("--strict", is_flag=True, help="Exit with 4 when the verdict is inconclusive.")
 @store_option
 def command(
@@ -58,6 +64,7 @@ def command(
     as_json: bool,
     gate: Gate,
     margin: float,
+    answers: bool,
     strict: bool,
     store: str | None,
 ) -> None:
@@ -71,59 +78,74 @@ def command(
     Examples:
       assay compare main latest
       assay compare 0198c0de latest --gate strict
+      assay compare main latest --answers
       assay compare old.jsonl new.jsonl --json
     """
     found = history.compare(base, candidate, gate=gate, margin=margin, strict=strict, store=store)
+    changed = []
+    if answers:
+        changed = changed_answers(base, candidate, found, MAX_LISTED, store=store)
     if as_json:
-        echo_json(found.to_dict())
+        more = {"answers": [answer.to_dict() for answer in changed]} if answers else {}
+        echo_json(found.to_dict() | more)
     else:
-        _print(found, base, candidate)
+        _print(found, base, candidate, {answer.ref: answer for answer in changed})
     raise SystemExit(found.exit_code)
 
 
-def _print(found: Comparison, base: str, candidate: str) -> None:
-    colour = _COLOURS[found.verdict]
-    verdict = click.style(found.verdict.upper(), fg=colour, bold=True)
-    click.echo(f"{verdict}: {moved(found)}")
+def _print(
+    found: Comparison, base: str, candidate: str, changed: Mapping[CaseRef, ChangedAnswer]
+) -> None:
+    page, colour = Page(sys.stdout), _COLOURS[found.verdict]
+    page.prose("", f"{found.verdict.upper()}: {moved(found)}", colour, "bold")
     for role, reference, name in (("base", base, found.base), ("now", candidate, found.candidate)):
         known = "" if reference == name else f" ({name})"
-        click.echo(safe(f"{role:5} {reference}{known}"))
-    _print_list("lost", [(loss.ref, loss.reason) for loss in found.losses])
-    _print_list("accepted", [(case.ref, accepted(case)) for case in found.accepted])
+        page.whole(safe(f"{role:5} {reference}{known}"))
+    _print_list(page, "lost", [(loss.ref, loss.reason) for loss in found.losses], changed)
+    _print_list(page, "accepted", [(case.ref, accepted(case)) for case in found.accepted], changed)
     for name, title in _TITLES.items():
-        _print_list(title, [(ref, "") for ref in found.lists[name]])
+        _print_list(page, title, [(ref, "") for ref in found.lists[name]], changed)
     for score in found.scores:
-        click.echo("\n" + safe(_score_line(score)))
-    click.echo()
+        page.line()
+        page.prose("", safe(_score_line(score)))
+    page.line()
     for label, texts in (("warning", found.warnings), ("note", found.notes)):
         for text in texts:
-            _print_wrapped("", f"{label}: {text}")
+            page.prose("", safe(f"{label}: {text}"))
     numbers = f": {_numbers(found)}" if found.pairs else ""
-    _print_wrapped("", f"pass rate alone: {found.decision.replace('_', ' ')}{numbers}")
-    _print_wrapped("", found.explanation)
-    click.echo(f"gate {found.gate}: {click.style(found.verdict, fg=colour, bold=True)}")
+    page.prose("", safe(f"pass rate alone: {found.decision.replace('_', ' ')}{numbers}"))
+    page.prose("", safe(found.explanation))
+    page.line(f"gate {found.gate}: {found.verdict}", colour, "bold")
     for reason in (*found.gate_failures, *found.undecided):
-        _print_wrapped("  - ", reason)
+        page.prose("  - ", safe(reason))
 
 
-def _print_wrapped(head: str, text: str) -> None:
-    """Print a text that must be read, in lines that fit the terminal."""
-    width = max(Terminal.of(sys.stdout).width, 40) - len(head)
-    for number, line in enumerate(wrap(safe(text), width)):
-        click.echo((" " * len(head) if number else head) + line)
-
-
-def _print_list(title: str, entries: Sequence[tuple[CaseRef, str]]) -> None:
-    """Print the first cases, each with its reason, if it has one."""
+def _print_list(
+    page: Page,
+    title: str,
+    entries: Sequence[tuple[CaseRef, str]],
+    changed: Mapping[CaseRef, ChangedAnswer],
+) -> None:
+    """Print the first cases, each with its reason and its answers, if it has them."""
     if not entries:
         return
-    click.echo(f"\n{title} ({len(entries):,})")
+    page.line()
+    page.line(f"{title} ({len(entries):,})")
     for ref, reason in entries[:MAX_LISTED]:
-        click.echo(safe(f"  {ref}"))
+        page.whole(safe(f"  {ref}"))
         if reason:
-            _print_wrapped("    ", reason)
+            page.prose("    ", safe(reason))
+        if (answer := changed.get(ref)) is not None:
+            _print_answers(page, answer)
     if len(entries) > MAX_LISTED:
-        click.echo(f"  ... {len(entries) - MAX_LISTED:,} more; --json names all")
+        page.line(f"  ... {len(entries) - MAX_LISTED:,} more; --json names all")
+
+
+def _print_answers(page: Page, answer: ChangedAnswer) -> None:
+    if answer.before is None or answer.now is None:
+        page.line("    the answers are not in both runs")
+    else:
+        print_answers(page, answer.before, answer.now, "    ")
 
 
 def _numbers(found: Comparison) -> str:

@@ -6,8 +6,8 @@ import click
 
 from assay.cli.json import echo_json
 from assay.cli.report_output import store_option
-from assay.errors import printable
 from assay.service import doctor
+from assay.text import printable
 
 _COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 

@@ -31,7 +31,7 @@ def execute_run(
     cancellation = Cancellation()
     with (
         _signals_to(cancellation),
-        closing(Progress(sys.stderr)) as progress,
+        closing(Progress(sys.stderr, quiet=report_output.quiet)) as progress,
         streams.stdout_redirected(),
     ):
         request = replace(request, hooks=runs.RunHooks(progress, cancellation, reports=True))

@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 import click
 
-from assay.cli.completion import files
+from assay.cli.completion import files, filters
 from assay.cli.report_output import check_writable, open_output, report_to, store_option
-from assay.errors import NotInStore, UsageError, printable
+from assay.errors import NotInStore, UsageError
+from assay.model.case_filter import parse_filter
+from assay.model.comparison import CaseRef
 from assay.reporters.terminal import escaping
 from assay.service import history
 from assay.service.result import Run
+from assay.service.showing import matching, narrowed
 from assay.service.test_cases import FORMATS as TEST_CASE_FORMATS
 from assay.service.test_cases import export_test_cases
-from assay.text import count
+from assay.text import count, printable
 
 FORMATS = ("jsonl", "csv", "yaml", "observations")
 
 
 @click.command("export")
-@click.argument("names", nargs=-1, metavar="[FORMAT] [RUN]")
+@click.argument("names", nargs=-1, metavar="[FORMAT] [RUN [FILTER]]", shell_complete=filters)
 @click.option(
     "--format",
     "form",
@@ -60,20 +63,23 @@ def command(
     """Export the results or the observations of a recorded run, or test cases.
 
     RUN is an id, the start of one, the name of a baseline, or `latest`, the default.
-    FORMAT is that of --format; alone it is one unless a baseline has its name.
+    FORMAT is that of --format; alone it is one unless a baseline has its name. With a FILTER only
+    the cases that match are exported: see docs/filters.md.
     Observations have one line a trial, repeats in order; `--target replay:FILE` grades them.
 
     \b
     Examples:
       assay export main > results.jsonl
       assay export latest -o results.csv
+      assay export latest 'outcome:failed tag:billing' -o failed.jsonl
       assay export observations -o seen.jsonl
       assay export --test-cases --tag geography -o geography.yaml
     """
     file = None if output is None else Path(output)
     if file is not None:
         check_writable(file)
-    run, form = _parse_names(names, form)
+    run, where, form = _parse_names(names, form)
+    parse_filter(where or "")  # before the run is read
     if test_cases and form is None and run in FORMATS:
         run, form = None, run
     if test_cases:
@@ -87,20 +93,26 @@ def command(
         hint = "export the results as jsonl, where no text is changed"
         raise UsageError(f"--raw is an option of --test-cases: {hint}")
     found, form = _find_run(run or "latest", form, store, _suffix(file))
+    refs = None if where is None else matching(found, where)
     with _open_output(file) as stream:
-        _write(found, form, stream)
+        _write(found, form, stream, refs)
     if form == "observations":
         _warn_about_shared_ids(found)
 
 
-def _parse_names(names: tuple[str, ...], form: str | None) -> tuple[str | None, str | None]:
-    """The run and the format. A single name is returned as the run, although it may be a format."""
-    if len(names) < 2:
-        return names[0] if names else None, form
-    if len(names) == 2 and names[0] in FORMATS and form in (None, names[0]):
-        return names[1], names[0]
-    found = " ".join(map(repr, names))
-    raise UsageError(f"{found}: name one run, after one of {', '.join(FORMATS)} or nothing")
+def _parse_names(
+    names: tuple[str, ...], form: str | None
+) -> tuple[str | None, str | None, str | None]:
+    """The run, the filter and the format. A single name is the run, although it may be a format."""
+    rest = names
+    if len(names) > 1 and names[0] in FORMATS and form in (None, names[0]):
+        rest, form = names[1:], names[0]
+    run, where = (*rest, None, None)[:2]
+    if len(rest) > 2 or where in (*FORMATS, "latest") or (where is not None and run in FORMATS):
+        found, known = " ".join(map(repr, names)), ", ".join(FORMATS)
+        hint = f"name one run, after one of {known} or nothing, and a filter in quotes"
+        raise UsageError(f"{found}: {hint}")
+    return run, where, form
 
 
 def _find_run(run: str, form: str | None, store: str | None, suffix: str) -> tuple[Run, str]:
@@ -149,11 +161,11 @@ def _export_test_cases(form: str | None, file: Path | None, **options: Any) -> N
             stream.write(piece.encode())
 
 
-def _write(run: Run, form: str, out: IO[bytes]) -> None:
+def _write(run: Run, form: str, out: IO[bytes], refs: Set[CaseRef] | None) -> None:
     if form != "observations":
-        report_to(out, form, run)
+        report_to(out, form, run if refs is None else narrowed(run, refs))
         return
-    for observation in run.observations():
+    for observation in run.observations(refs):
         out.write(observation + b"\n")
 
 

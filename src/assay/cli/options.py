@@ -9,6 +9,8 @@ from typing import Any, Literal, Union, get_args, get_origin
 import click
 from pydantic.fields import FieldInfo
 
+from assay.cli.completion import filters
+from assay.model.case_filter import parse_filter
 from assay.model.options import Interface, RunOptions, options_where, traits_of
 from assay.wire.document import Document
 from assay.wire.validation import check
@@ -33,6 +35,7 @@ def given(values: dict[str, Any]) -> dict[str, Any]:
         for name, value in values.items()
         if value is not None and value != ()
     }
+    parse_filter(str(written.get("select", "")))  # shows each mistake at its column
     document = Document.unplaced("options", written)
     for problem in check(RunOptions, document, (), written, ValidationContext())[1]:
         raise click.UsageError(
@@ -52,6 +55,7 @@ def _option(name: str, field: FieldInfo) -> Callable[[Callable[..., Any]], Calla
         return click.option(both, name, default=None, help=text)
     if traits.once:
         once: dict[str, Any] = {"multiple": True, "callback": _only_one}
+        once["shell_complete"] = filters if name == "select" else None
         return click.option(flag, name, metavar=traits.metavar, help=text, **once)
     default = field.default
     if default is not None and default != ():

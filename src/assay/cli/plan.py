@@ -9,11 +9,9 @@ import click
 from assay.cli.completion import files
 from assay.cli.json import echo_json
 from assay.cli.report_output import store_option
-from assay.errors import printable
-from assay.reporters.words import duration, money
 from assay.service import plan
 from assay.service.plan import Forecast, PlanRequest
-from assay.text import count, exact_points, percent, points
+from assay.text import count, duration, exact_points, money, percent, points, printable
 
 
 @click.command("plan")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from assay.cli.json import echo_json
-from assay.errors import printable
 from assay.service.project import plugins
+from assay.text import printable
 
 
 @click.command("plugins")

@@ -9,10 +9,11 @@ import click
 
 from assay.cli.completion import files
 from assay.cli.json import echo_json
-from assay.errors import AssayError, ConfigError, Problem, printable
+from assay.errors import AssayError, ConfigError
+from assay.problems import Problem
 from assay.redaction import redacted
 from assay.service.eval_files import Loaded, Paths
-from assay.text import count
+from assay.text import count, printable
 
 paths_argument = click.argument(
     "paths", nargs=-1, required=True, metavar="PATH...", shell_complete=files

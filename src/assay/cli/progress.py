@@ -8,8 +8,7 @@ from typing import TextIO
 
 from assay.model.events import Event, Notice, RunFinished, RunStarted, TrialFinished
 from assay.reporters.terminal import Terminal, columns, cut, safe
-from assay.reporters.words import duration, money
-from assay.text import count
+from assay.text import count, duration, money
 
 #: Seconds between redraws on a terminal, and between lines elsewhere.
 REDRAW, PLAIN = 0.1, 5.0
@@ -22,10 +21,19 @@ _ERASE = "\r\x1b[K"
 
 
 class Progress:
-    """Listens to the events of a run. If its stream is closed, it just stops writing."""
+    """Listens to the events of a run. If its stream is closed, it just stops writing.
 
-    def __init__(self, out: TextIO | None, clock: Callable[[], float] = time.monotonic) -> None:
-        self._out, self._clock = out, clock
+    If it is `quiet`, it writes notices only.
+    """
+
+    def __init__(
+        self,
+        out: TextIO | None,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        quiet: bool = False,
+    ) -> None:
+        self._out, self._clock, self._quiet = out, clock, quiet
         self._terminal = Terminal() if out is None or out.closed else Terminal.of(out)
         self._interval = REDRAW if self._terminal.live else PLAIN
         self._counts = dict.fromkeys(_COLOURS, 0)
@@ -37,7 +45,10 @@ class Progress:
         self._next_at = self._started_at + self._interval
 
     def __call__(self, event: Event) -> None:
-        if type(event) is TrialFinished:  # first, as there may be a million of them
+        if self._quiet:
+            if isinstance(event, Notice):
+                self._write(f"{self._terminal.fit(safe(event.text))}\n")
+        elif type(event) is TrialFinished:  # first, as there may be a million of them
             if event.confirms:
                 self._reasked += 1
             else:

@@ -24,6 +24,7 @@ def command(
     paths: tuple[str, ...],
     output: tuple[str, ...],
     as_json: bool,
+    detail: str | None,
     store: str | None,
     **options: Any,
 ) -> None:
@@ -38,5 +39,5 @@ def command(
       assay regrade latest
       assay regrade main evals/ --judge openai:gpt-6-sol --baseline main
     """
-    report_output = ReportOutput(output, as_json=as_json)
+    report_output = ReportOutput(output, as_json=as_json, detail=detail)
     execute_run(RunRequest(paths, store=store, regrade=run), given(options), report_output)

@@ -10,9 +10,9 @@ from msgspec.structs import asdict
 from assay.cli.completion import files
 from assay.cli.json import echo_json
 from assay.cli.report_output import store_option
-from assay.errors import printable
 from assay.service import bug_reports, regressions
 from assay.settings import shown_path
+from assay.text import printable
 
 _paths = click.argument("paths", nargs=-1, metavar="[PATH]...", shell_complete=files)
 

@@ -41,14 +41,26 @@ def output_option(*, required: bool = False) -> Callable[[Callable[..., Any]], C
 def report_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Adds the options of commands that end with the report of a run."""
     as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-    return output_option()(as_json(function))
+    detail = click.option(
+        "-v",
+        "--verbose",
+        "detail",
+        flag_value="answers",
+        help="Show the answer and the calls of each failed case.",
+    )
+    quiet = click.option(
+        "-q", "--quiet", "detail", flag_value="verdict", help="Show the verdict only."
+    )
+    return output_option()(as_json(detail(quiet(function))))
 
 
 class ReportOutput:
     """The requested reports. Creating it fails if one could not be written: before the run."""
 
-    def __init__(self, paths: tuple[str, ...], *, as_json: bool = False) -> None:
-        self._as_json = as_json
+    def __init__(
+        self, paths: tuple[str, ...], *, as_json: bool = False, detail: str | None = None
+    ) -> None:
+        self._as_json, self._detail = as_json, detail or "reasons"
         self._files = [(Path(path), _reporter_for(Path(path))) for path in paths]
 
     def write(self, result: RunResult) -> None:
@@ -65,9 +77,14 @@ class ReportOutput:
         except (PluginError, StoreError) as error:
             again = f"`assay report {result.id} -o FILE` writes a report of it"
             raise type(error)(f"{error}\nthe run is recorded: {again}") from error
-        print_report(result, sys.stdout, as_json=self._as_json)
+        print_report(result, sys.stdout, as_json=self._as_json, detail=self._detail)
         if in_github:
             report(result, "github", sys.stderr if self._as_json else sys.stdout)
+
+    @property
+    def quiet(self) -> bool:
+        """Is only the verdict shown?"""
+        return self._detail == "verdict"
 
     def write_files(self, result: RunResult) -> None:
         """Write each file atomically."""
@@ -84,12 +101,14 @@ def _append_to_step_summary(result: RunResult) -> None:
             stream.write(text.getvalue())
 
 
-def print_report(result: RunResult, out: TextIO, *, as_json: bool) -> None:
+def print_report(result: RunResult, out: TextIO, *, as_json: bool, detail: str = "reasons") -> None:
     """Print the report for people, or the JSON document."""
     if as_json and out.isatty():
         report_to(escaping(out.buffer), "json", result)
+    elif as_json:
+        report(result, "json", out)
     else:
-        report(result, "json" if as_json else "text", out)
+        report(result, "text", out, detail=detail)
     out.flush()  # so that later output on stderr comes after it
 
 

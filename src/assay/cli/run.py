@@ -35,6 +35,7 @@ def command(
     rerun_failed: str | None,
     output: tuple[str, ...],
     as_json: bool,
+    detail: str | None,
     store: str | None,
     **options: Any,
 ) -> None:
@@ -52,6 +53,6 @@ def command(
     """
     if resume and Path(resume).exists():
         paths, resume = (resume, *paths), ""  # `--resume evals/` is a path, not a run
-    report_output = ReportOutput(output, as_json=as_json)
+    report_output = ReportOutput(output, as_json=as_json, detail=detail)
     request = RunRequest(paths, store=store, resume=resume, rerun_failed=rerun_failed)
     execute_run(request, given(options), report_output)

@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from assay.cli.completion import files
 from assay.cli.json import echo_json
 from assay.cli.report_output import print_report, store_option
-from assay.errors import printable
 from assay.model.json_encoding import as_dict
 from assay.model.result import CaseResult, decode_case
 from assay.model.run import MERGED_FROM
@@ -23,7 +22,7 @@ from assay.model.suite_result import EvalSuiteResult
 from assay.reporters.terminal import Terminal, columns, cut, safe
 from assay.service import history
 from assay.service.merging import merge_runs
-from assay.text import count
+from assay.text import count, printable
 
 #: The length of an id's timestamp prefix, to the millisecond; a shorter one may not be unique.
 SHORT_ID = 13

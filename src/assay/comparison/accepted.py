@@ -13,9 +13,9 @@ from assay.redaction import redacted
 
 
 class AcceptedLosses:
-    """Looks up the cases of a candidate, and remembers what became of each entry.
+    """Looks up the cases of a candidate, and remembers which entries applied.
 
-    An entry counts up to and including its day `until`. If several accept a case, the first does.
+    An entry counts up to and including its day `until`. If several accept a case, the first counts.
     """
 
     def __init__(self, entries: Iterable[AcceptedLoss], today: date | None = None) -> None:
@@ -75,7 +75,7 @@ class _Entry(msgspec.Struct):
     def fault(self, *, complete: bool) -> str:
         """Why it no longer applies; empty if it does, or that is not known."""
         if self.expired:
-            return f"its date {self.loss.until} has passed, so it counts again"
+            return f"its date {self.loss.until} has passed, so the loss counts again"
         if self.used:
             return "" if self.failing else "the case passes"
         if self.repeated:

@@ -199,7 +199,7 @@ def explain(finding: Finding, margin: float, unpaired: Mapping[str, int]) -> str
         first = f"Too early to tell: {moved}, and {_chance(finding.test.value)}."
         return f"{first} {_settling(pairs, margin)}"
     if finding.decision == "unchanged" and not pairs.discordant:
-        first = f"Nothing changed: {count(pairs.n, 'case')} did the same in both runs."
+        first = f"Nothing changed: {count(pairs.n, 'case')} had the same outcome in both runs."
         return f"{first} Judging by this many cases, the difference lies " + (
             f"{between(finding.difference)}."
         )
@@ -221,7 +221,7 @@ def _stopped(finding: Finding, test: Sequential) -> str:
     moved = f"{test.lost:,} stopped passing and {test.gained:,} started to"
     first = f"The candidate is {word}: {moved}, which decided it."
     often = f"in fewer than {math.ceil(1000 * test.alpha):,} of 1,000 comparisons"
-    return f"{first} However often one looks, two equally good runs differ by as much {often}."
+    return f"{first} However often it is checked, two equally good runs differ by as much {often}."
 
 
 def _nothing_to_compare(unpaired: Mapping[str, int]) -> str:

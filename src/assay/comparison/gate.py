@@ -1,8 +1,8 @@
 """The gate: what fails a build that has a baseline.
 
-The principle is to believe an agent that repeats itself, and to use statistics for one that does
-not. A loss is a comparable case that passed before and fails now. The losses of a live target are
-asked again; what that showed is in the trials of the run, so that every comparison finds it.
+A failure that repeats is believed; for an agent that changes its answers, statistics decide. A loss
+is a comparable case that passed before and fails now. The losses of a live target are asked again,
+and recorded as trials of the run, so that every comparison finds them.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class GateRules(msgspec.Struct, frozen=True):
             raise UnknownName("gate", self.gate, GATES)
         if not 0 <= self.margin <= 1:
             raise UsageError(
-                f"the margin is {self.margin!r}; it lies between 0 and 1, as 0.02 does"
+                f"the margin is {self.margin!r}; it must be between 0 and 1, for example 0.02"
             )
         return self
 
@@ -125,7 +125,7 @@ def loss_of(now: CaseOutcome) -> Loss:
 
 
 class GateResult(msgspec.Struct, frozen=True):
-    """What the gate says: `failures` are why it fails, `undecided` why it cannot tell."""
+    """The result of the gate: `failures` are why it fails, `undecided` why it cannot decide."""
 
     verdict: GateVerdict
     failures: tuple[str, ...] = ()
@@ -167,7 +167,7 @@ def _regression(
 
 
 def repeats_by_chance(repeated: int, excused: int) -> float:
-    """The chance that so many losses repeat if all are of cases that just change their answers.
+    """The chance of this many repeated losses if all these cases just change their answers.
 
     It is 0 if no loss is excused: then nothing shows that the agent changes its answers.
     """
@@ -256,7 +256,7 @@ def _settling(pairs: Pairs, margin: float, losses: int, excused: int) -> str:
 
 
 def _repeats_needed(losses: int, flaky: int) -> int:
-    """How many repeats make so many flips unlikely to be chance."""
+    """How many repeats make this many flips unlikely to be chance."""
     for repeats in range(2, _MAX_REPEATS):
         if at_least_by_chance(losses, _expected_flips(flaky, 2 * repeats)) < ALPHA:
             return repeats

@@ -51,7 +51,7 @@ class Outcomes(msgspec.Struct, frozen=True):
     def not_empty(self) -> Outcomes:
         """This object; raises UsageError if there is no case, as comparing would be meaningless."""
         if next(self.read(), None) is None:
-            raise UsageError(f"the run {self.name} has no result of any case")
+            raise UsageError(f"the run {self.name} has no case results")
         return self
 
     @property
@@ -152,7 +152,7 @@ def check_name(name: str) -> None:
     if not name.strip() or not name.isprintable() or len(name) > MAX_NAME:
         wrong = f"a name has 1 to {MAX_NAME} printable characters"
     elif name == LATEST:
-        wrong = "it stands for the newest run"
+        wrong = "it means the newest run"
     elif names_file(name):
         wrong = "it would be taken for a file"
     elif len(name) >= SHORTEST and _ID_PREFIX.fullmatch(name.lower()) and not name.isalpha():
@@ -174,7 +174,7 @@ def _latest(store: Store) -> RunRecord:
     for run in newest_first(store):
         if run.status == "finished" and (run.summary or {}).get("totalCases", 1):
             return run
-    raise UsageError("the store has no finished run")
+    raise UsageError("the store has no finished run; `assay run` makes one")
 
 
 def _by_prefix(prefix: str, store: Store) -> RunRecord | None:

@@ -256,8 +256,9 @@ class _Tally(msgspec.Struct):
         """What a reader should know besides the decision."""
         if rules.sequential is not None:
             yield (
-                "the run was to stop once decided, so an e-process decides, which may be looked"
-                " at after every case; the interval of the difference does not account for that"
+                "the run was to stop once decided, so a sequential test (e-process) decides, which"
+                " may be checked after every case; the interval of the difference does not account"
+                " for that"
             )
         if self.skipped:
             yield f"skipped in one of the runs, so not compared: {named(self.skipped)}"

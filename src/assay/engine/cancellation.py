@@ -26,7 +26,7 @@ class Cancellation:
 
     @contextmanager
     def observed(self) -> Iterator[None]:
-        """While a run reacts to the cancellation; at other times the caller must stop by itself."""
+        """While a run reacts to the cancellation; at other times the caller has to stop itself."""
         self.is_observed = True
         try:
             yield

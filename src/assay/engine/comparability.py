@@ -47,7 +47,7 @@ def _content(case: EvalCase) -> tuple[Any, ...]:
 
 
 def encoded_messages(messages: Iterable[Message]) -> list[dict[str, Any]]:
-    """Messages as JSON values; files are included by a hash, as their contents are asked too."""
+    """Messages as JSON values; files are included by a hash, as their contents are sent too."""
     return [_encoded(message) for message in messages]
 
 

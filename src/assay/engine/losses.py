@@ -14,12 +14,12 @@ from assay.model.comparison import CaseRef, Comparison, Reasks
 from assay.model.result import Outcome
 from assay.model.run import TrialFacts
 
-#: At most so many lost cases are asked again.
+#: The most lost cases that are asked again.
 MAX_CASES = 50
 
 
 class LostCase(NamedTuple):
-    """A lost case that is asked again, up to so many times."""
+    """A lost case that is asked again, at most `times` times."""
 
     planned: PlannedCase
     times: int
@@ -30,7 +30,7 @@ class LostCase(NamedTuple):
         return range(self.planned.repeats, self.planned.repeats + self.times)
 
     def is_settled(self, made: Mapping[int, Outcome]) -> bool:
-        """Are these re-asks, by repeat, all of them, or enough to know if it is excused?"""
+        """Were all re-asks made, or enough to decide if the loss is excused?"""
         found = Reasks.of(made.values())
         all_made = all(repeat in made for repeat in self.repeats)
         return all_made or found.settle(self.times, critical=self.planned.case.critical)
@@ -57,7 +57,7 @@ def open_losses(
 def expected_cost(
     left: Iterable[tuple[LostCase, int]], facts_of: Callable[[int], Iterator[TrialFacts]]
 ) -> float:
-    """What asking again costs at most, if each re-ask costs what a trial of the case did.
+    """The most that asking again costs, if each re-ask costs what a trial of the case did.
 
     `left` is how often each loss may still be asked.
     """

@@ -15,6 +15,7 @@ from random import Random
 from typing import NamedTuple
 
 from assay.model.case import EvalCase, Suite, Tier
+from assay.model.case_filter import parse_filter, row_of_case, suite_names
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.names import normal_name
 from assay.model.options import RunOptions
@@ -69,7 +70,7 @@ def _trial(number: int) -> tuple[int, int]:
 
 
 class DefaultEvaluators:
-    """Other default evaluators than those that loaders choose; none if it is empty."""
+    """Default evaluators that replace those chosen by loaders; none if it is empty."""
 
     def __init__(self, specs: tuple[EvaluatorSpec, ...]) -> None:
         self._specs = specs
@@ -89,9 +90,9 @@ class DefaultEvaluators:
         if not case.added_defaults:
             return case
         own = case.evaluators[: -case.added_defaults]
-        return case.replace(evaluators=(*own, *self._beside(own)), added_defaults=len(self._specs))
+        return case.replace(evaluators=(*own, *self._renamed(own)), added_defaults=len(self._specs))
 
-    def _beside(self, own: Sequence[EvaluatorSpec]) -> Iterator[EvaluatorSpec]:
+    def _renamed(self, own: Sequence[EvaluatorSpec]) -> Iterator[EvaluatorSpec]:
         """The evaluators as required ones, under names that the author's do not have."""
         taken = {spec.name for spec in own}
         for spec in self._required:
@@ -126,6 +127,9 @@ class Plan:
             DefaultEvaluators(defaults),
         )
         self._wanted = wanted or _any_case
+        # With `of`, the filter is about the results of a run, and `wanted` has looked them up.
+        self._filter = parse_filter("" if options.of else options.select or "")
+        self._suite_names = [suite_names(suite.name, suite.file) for suite in self.suites]
         self._positions, self._repeats = array("Q"), array("L")
         self.selected = [0] * len(self.suites)
 
@@ -250,13 +254,20 @@ class Plan:
             return False
         if tags and not {*map(normal_name, tags)} & {*map(normal_name, case.tags)}:
             return False
-        return self._wanted(suite, case)
+        return self._is_selected(suite, case) and self._wanted(suite, case)
+
+    def _is_selected(self, suite: int, case: EvalCase) -> bool:
+        if not self._filter.terms:
+            return True
+        case = self._defaults.applied(case)
+        return self._filter.matches(row_of_case(self._suite_names[suite], case, self._filter))
 
     @property
     def is_unfiltered(self) -> bool:
         """Is every case selected, and asked as often as it says itself?"""
         options = self.options
-        narrowed = options.filter or options.tag or options.repeat not in (None, 1)
+        chosen = options.filter or options.tag or options.select
+        narrowed = chosen or options.repeat not in (None, 1)
         return not narrowed and self._wanted is _any_case
 
     def planned_case(self, position: int, suite: int, case: EvalCase) -> PlannedCase:

@@ -1,4 +1,4 @@
-"""The answers of an earlier run as a target, for grading again without asking anyone."""
+"""The answers of an earlier run as a target, for grading again without asking a target."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class StoredAnswers:
 
     async def ask(self, request: Request) -> Observation:
         if request.case is None:
-            raise TargetError("only cases are recorded, and the question belongs to none")
+            raise TargetError("only answers to cases are recorded, and this request has no case")
         position = self._positions.get((request.suite, request.case.id))
         if position is None:
             raise TargetError(f"the run {self._run} has no such case")
@@ -56,10 +56,10 @@ class StoredAnswers:
         """Notes on the answers, once all are given."""
         yield f"the observations are those of the run {self._run}; no target was asked"
         if not self._is_complete:
-            yield f"the run {self._run} did not end: cases that it did not come to are left out"
+            yield f"the run {self._run} did not finish: cases that it did not reach are left out"
         if self.redacted:
             graded = count(self.redacted, "observation was", "observations were")
-            reason = "secrets had been taken out before it was recorded"
+            reason = "secrets were removed before it was recorded"
             yield f"{graded} graded as redacted text: {reason}"
 
     def _read(self, trial: TrialRecord) -> Observation:
@@ -71,7 +71,7 @@ class StoredAnswers:
 
 
 def was_asked(trial: TrialRecord) -> bool:
-    """Has the trial an observation? Not if the run had given up, or the case was skipped."""
+    """Does the trial have an observation? Not if the run gave up, or the case was skipped."""
     if trial.outcome == "skipped":
         record: dict[str, Any] = msgspec.json.decode(trial.observation)
         return record != {"id": trial.case_id, "response": ""}

@@ -29,7 +29,7 @@ def resumable(
         check_unfinished(record)
     if record.plan != plan_of(spec):
         raise UsageError(
-            f"the run {record.id} was begun with other paths or options: give the same ones"
+            f"the run {record.id} was started with different paths or options: use the same ones"
         )
     _check_files(record, headers_of(spec, spec.plan().select()))
     return record
@@ -62,7 +62,7 @@ def check_cases(
         last = trial.position
         if key(grader(plan.at(last).case)) != trial.comparability:
             ref = CaseRef(trial.suite, trial.case_id)
-            raise _outdated(f"{ref}: what is asked, expected or judged changed", record)
+            raise _outdated(f"{ref}: its question, expectations or evaluators changed", record)
 
 
 def _outdated(what: str, record: RunRecord) -> UsageError:

@@ -34,7 +34,7 @@ Describe = Callable[[RunRecord, int], WorkOrder]
 
 
 class ResultBuilder(Protocol):
-    """Makes the result of a run; `results` lies above the engine, so the engine is handed it."""
+    """Makes the result of a run. The engine cannot import `results`, so it is passed in."""
 
     def finish(self, ending: RunEnding) -> RunResult:
         """The result with its exit code and the summary to store; its files are written."""

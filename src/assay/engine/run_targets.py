@@ -9,11 +9,12 @@ import msgspec
 from assay.engine.plan import Plan, PlannedCase
 from assay.engine.recorded import was_asked
 from assay.engine.run_spec import RunSpec
-from assay.errors import MAX_PROBLEMS, UsageError
+from assay.errors import UsageError
 from assay.model.options import TIMEOUT_SECONDS, WORKERS, RunOptions
 from assay.model.run import TrialRecord
 from assay.model.target import RateLimits
 from assay.ports import Target
+from assay.problems import MAX_PROBLEMS
 from assay.settings import Settings
 from assay.targets.pool.retries import RetryingTarget, RetryPolicy
 from assay.targets.pool.target_pool import TargetPool
@@ -27,7 +28,7 @@ def pool_for(
     allowed: Collection[str] | None = None,
     workers: int | None = None,
 ) -> TargetPool:
-    """The pool of a run; a `judge` that is given as an object wins over that of the options."""
+    """The pool of a run; a `judge` that is given as an object overrides that of the options."""
     return TargetPool(
         settings,
         judge or options.judge,
@@ -51,7 +52,7 @@ class RunTargets:
         self._targets: dict[str | None, RetryingTarget] = {}
 
     def target_of(self, planned: PlannedCase) -> RetryingTarget:
-        """A case's target: the option wins over the case, the case over its suite and project."""
+        """A case's target: the option overrides the case, the case its suite and project."""
         name = None
         if self._spec.target is None:
             name = self._spec.options.target or planned.case.target or self._only_target()

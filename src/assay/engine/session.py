@@ -73,7 +73,7 @@ class _Session:
         self.reasked = 0
 
     def _now(self) -> datetime:
-        """When the session began, plus what has passed on a clock that cannot be set."""
+        """When the session began, plus the time since then on the monotonic clock."""
         return self._began + timedelta(seconds=time.monotonic() - self._began_monotonic)
 
     async def run(self) -> RunResult:
@@ -214,7 +214,7 @@ class _Session:
         return None if compare is None else compare(record.id, self._test)
 
     async def _ask_losses_again(self, runner: Runner, record: RunRecord) -> None:
-        """Ask the cases again that the gate needs to know more about."""
+        """Ask lost cases again, if the gate cannot decide without that."""
         if runner.stopped or self.spec.options.gate != "regression" or not self.run_targets.is_live:
             return
         found = self._compare(record)

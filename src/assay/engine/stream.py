@@ -23,20 +23,13 @@ from assay.caching import DuplicateHashes
 from assay.engine.grading import Grader
 from assay.engine.plan import FinishedTrials, Plan, PlannedCase
 from assay.engine.trial import TrialRunner
-from assay.errors import (
-    AssayError,
-    ExecutorError,
-    Problem,
-    Problems,
-    StoreError,
-    TargetError,
-    error_for,
-)
+from assay.errors import AssayError, ExecutorError, StoreError, TargetError, error_for
 from assay.model.calibration import JudgeUse
 from assay.model.observation import Observation
 from assay.model.result import EvalCaseResult
 from assay.model.run import TrialRecord, position_of
 from assay.ports import CaseStream, Chunk, Executor, RecordedAnswers, Store, WorkOrder
+from assay.problems import Problem, Problems
 from assay.redaction import redacting
 from assay.threads import call_in_thread
 
@@ -89,7 +82,7 @@ class ChunkGrader:
     """Parses and grades the cases of chunks; the Worker of a stream.
 
     Trials that are done are read too, to find answers that are used twice. Each step is done for
-    all cases of a part before the next step: that is kinder to the processor's caches. With a
+    all cases of a part before the next step, which makes better use of processor caches. With a
     `store`, it saves the trials itself. `release` closes targets and judges.
     """
 

@@ -15,10 +15,11 @@ from assay.engine.run_spec import RunSpec
 from assay.engine.run_targets import RunTargets, unused_answers
 from assay.engine.runner import Runner
 from assay.engine.stream import UNRELATED, StreamRun, StreamSetup
-from assay.errors import AssayError, Problem, TargetError
+from assay.errors import AssayError, TargetError
 from assay.model.calibration import recorded_uses
 from assay.model.run import RunRecord
 from assay.ports import CaseStream, RecordedAnswers
+from assay.problems import Problem
 from assay.redaction import Redactor
 from assay.registry import executors
 

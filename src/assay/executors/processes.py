@@ -102,7 +102,7 @@ class _Pool:
                 found.append(call.result())
             except _Died as ended:
                 if deaths:
-                    what = f"a process that graded ended with {ended}, twice on the same work"
+                    what = f"a worker process ended with {ended}, twice on the same work"
                     raise ExecutorError(what) from None
                 self.add_process()
                 self.submit(piece, deaths + 1)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from assay.errors import Problem, Problems
 from assay.loaders.effective import EffectiveEvaluators, evaluator_class, needs_expected
 from assay.loaders.files import FileFinder
 from assay.loaders.locators import Locator
@@ -15,6 +14,7 @@ from assay.model.case import EvalCase, Origin
 from assay.model.message import Message
 from assay.model.suite import INPUT_KEYS, CaseExecution, CaseFile, SuiteExecution, SuiteFile
 from assay.model.unchecked import unchecked_expectations
+from assay.problems import Problem, Problems
 from assay.registry import evaluators as registered
 from assay.seed_manifest import Seeds
 from assay.settings import Settings, shown_path

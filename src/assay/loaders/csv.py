@@ -10,13 +10,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from assay.errors import EvalFileErrors, Problem, Problems, nearest
+from assay.errors import EvalFileErrors, nearest
 from assay.loaders.cases import CaseReader
 from assay.loaders.locators import Locator
 from assay.loaders.sidecars import SuiteKeys
 from assay.loaders.suite import suite_of
 from assay.model.case import EvalCase, Suite
 from assay.model.suite import CaseFile, SuiteFile
+from assay.problems import Problem, Problems
 from assay.settings import Settings, shown_path
 from assay.wire.csv_formulas import restored
 from assay.wire.document import MAX_SCALAR, Document, LineIndex, Marks, TextMark, problem_at

@@ -18,7 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from assay.caching import DuplicateHashes
-from assay.errors import EvalFileErrors, Problem, Problems
+from assay.errors import EvalFileErrors
 from assay.loaders.cases import CaseReader
 from assay.loaders.locators import LineLocator
 from assay.loaders.sidecars import SuiteKeys, sidecar_of
@@ -26,6 +26,7 @@ from assay.loaders.suite import suite_of
 from assay.model.case import EvalCase, Suite
 from assay.model.suite import INPUT_KEYS
 from assay.ports import Chunk
+from assay.problems import Problem, Problems
 from assay.settings import Settings, shown_path
 from assay.wire.document import MAX_LINE
 from assay.wire.json import Reader

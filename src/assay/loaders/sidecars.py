@@ -7,10 +7,11 @@ from typing import Any
 
 import msgspec
 
-from assay.errors import EvalFileErrors, Problem
+from assay.errors import EvalFileErrors
 from assay.loaders.cases import CaseReader, validation_context
 from assay.loaders.suite import cases_key, suite_keys
 from assay.model.suite import SuiteFile
+from assay.problems import Problem
 from assay.settings import Settings, shown_path
 from assay.wire import yaml
 from assay.wire.document import Document

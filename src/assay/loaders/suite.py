@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from assay.errors import EvalFileErrors, Problem, Problems
+from assay.errors import EvalFileErrors
 from assay.model.case import EvalCase, Suite
 from assay.model.suite import CASES_KEYS, SuiteExecution, SuiteFile
+from assay.problems import Problem, Problems
 from assay.settings import shown_path
 from assay.wire.document import DocPath, Document
 from assay.wire.shape import Shape

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, cast
 
-from assay.errors import EvalFileErrors, Problems
+from assay.errors import EvalFileErrors
 from assay.loaders.cases import validation_context
 from assay.loaders.effective import expect_evaluator, rubric_evaluator
 from assay.loaders.locators import Locator
@@ -14,6 +14,7 @@ from assay.model.case import CRITICAL_TIERS, EvalCase, Suite, Tier
 from assay.model.evaluator import named
 from assay.model.message import Message
 from assay.model.tiers import TIERS, TierCase, TierFile, TierMetadata
+from assay.problems import Problems
 from assay.seed_manifest import Seeds
 from assay.settings import Settings, shown_path
 from assay.wire import json

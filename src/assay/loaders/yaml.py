@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic_core import PydanticCustomError
 
-from assay.errors import EvalFileErrors, Problem, Problems
+from assay.errors import EvalFileErrors
 from assay.loaders import csv, jsonl
 from assay.loaders.cases import CaseReader, validation_context
 from assay.loaders.files import FileFinder
@@ -18,6 +18,7 @@ from assay.loaders.sidecars import SuiteKeys, other_sidecars
 from assay.loaders.suite import cases_key, duplicate_ids, name_of, suite_keys, suite_of
 from assay.model.case import EvalCase, Suite
 from assay.model.suite import CASES_KEYS, INPUT_KEYS, OneCaseFile, SuiteFile, named_cases
+from assay.problems import Problem, Problems
 from assay.settings import Settings, shown_path
 from assay.wire import yaml
 from assay.wire.document import DocPath, Document

@@ -8,11 +8,11 @@ from typing import Any, Literal, NamedTuple, Self
 
 from msgspec.structs import asdict, replace
 
-from assay.errors import Problem
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.expectations import Expected
 from assay.model.message import Message, ToolCall
 from assay.model.rubric import Rubric
+from assay.problems import Problem
 from assay.record import Record
 
 Tier = Literal["golden", "labeled", "regression", "rubric", "suite"]

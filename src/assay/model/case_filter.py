@@ -10,11 +10,13 @@ import math
 import operator
 import re
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import PurePath
 from typing import Literal, NoReturn, get_args
 
 import msgspec
 
 from assay.errors import FilterError, FilterMistake, nearest
+from assay.model.case import EvalCase
 from assay.model.names import normal_name
 from assay.model.result import Outcome
 
@@ -54,8 +56,7 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
 class FilterRow(msgspec.Struct, frozen=True, kw_only=True):
     """The parts of a case that filters read; without a run, only the first five are known.
 
-    `suites` are the names of its suite: its name, its file, and the file without a folder and
-    suffix. `evaluators` are names and types. `text` is folded.
+    `suites` are the `suite_names` of its suite. `evaluators` are names and types. `text` is folded.
     """
 
     id: str
@@ -137,6 +138,31 @@ def parse_filter(text: str) -> CaseFilter:
     return CaseFilter(terms)
 
 
+def suite_names(name: str, file: str) -> tuple[str, ...]:
+    """The names of a suite: its own, its file with any of its folders, and without a suffix."""
+    parts = PurePath(file).parts
+    paths = ["/".join(parts[start:]) for start in range(len(parts))]
+    stem = PurePath(file).stem.removesuffix(".eval")
+    return tuple(dict.fromkeys(filter(None, (name, *paths, stem))))
+
+
+def row_of_case(names: tuple[str, ...], case: EvalCase, chosen: CaseFilter) -> FilterRow:
+    """What is known of a case that was not asked; its text only if the filter searches it."""
+    specs = [spec for _, spec in case.walk_evaluators()]
+    return FilterRow(
+        id=case.id,
+        suites=names,
+        tags=case.tags,
+        evaluators=tuple({name for spec in specs for name in (spec.name, spec.type)}),
+        text=case_text(case) if any(term.field == "text" for term in chosen.terms) else "",
+    )
+
+
+def case_text(case: EvalCase) -> str:
+    """The text of a case that filters search; a case of a run has its answers there too."""
+    return folded("\n".join((case.id, case.description, *(m.text for m in case.input_messages))))
+
+
 def folded(text: str) -> str:
     """The form in which texts are searched: upper and lower case are the same."""
     return normal_name(normal_name(text).casefold())
@@ -204,7 +230,7 @@ class _Parser:
         if field not in get_args(Field):
             hint = nearest(field, get_args(Field)) or f"known: {', '.join(get_args(Field))}"
             quoted = "put a text to search for in quotes"
-            self._fail(head.start(), f"unknown field {field!r}", f"{hint} ({quoted})")
+            self._fail(head.start(), f"unknown field {field!r}: {quoted}", hint)
         if field in NUMBERS:
             return self._comparison(field, op, head.start(2))
         if op != ":":

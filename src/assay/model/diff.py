@@ -10,8 +10,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from assay.errors import printable
 from assay.redaction import cut
+from assay.text import printable
 
 SIGNS = {"matched": "=", "missing": "-", "unexpected": "+", "wrong_args": "~"}
 #: The maximum length of a value and of a call.

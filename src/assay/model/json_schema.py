@@ -147,7 +147,9 @@ def _keywords(resource: Any, resolver: Any, seen: set[int]) -> Iterator[str]:
                 try:
                     found = resolver.lookup(ref)
                 except Unresolvable:
-                    raise ValueError(f"{ref!r} is not in it, and nothing is fetched") from None
+                    raise ValueError(
+                        f"{ref!r} is not defined in the schema, and references are not fetched"
+                    ) from None
                 other = type(resource)(found.contents, specification=resource._specification)
                 parts.append((other, found.resolver))
     for part, part_resolver in parts:

@@ -7,12 +7,15 @@ type, the default, the help text and the traits.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from assay.errors import FilterError
 from assay.model.case import Tier
+from assay.model.case_filter import parse_filter
 from assay.wire.fields import AtLeastOne, Count, Flag, Positive, Rate, Several, Text
 from assay.wire.key_names import Key
 from assay.wire.shape import Shape
@@ -36,6 +39,14 @@ def _check_shard(value: str) -> str:
     if parse_shard(value) is None:
         message = f"{value!r} is not a part of the cases"
         raise problem("wrong-value", message, "for example 1/4, the first of four parts")
+    return value
+
+
+def _check_filter(value: str) -> str:
+    try:
+        parse_filter(value)
+    except FilterError as error:
+        raise problem("bad-filter", "; ".join(map(str, error.mistakes))) from None
     return value
 
 
@@ -171,6 +182,22 @@ class RunOptions(Shape):
     )
     tag: Texts = Option((), "Only cases with this tag.", metavar="TAG", plans=True, narrows=True)
     tier: Tiers = Option((), "Only cases of this tier.", plans=True, narrows=True)
+    select: Annotated[Text, AfterValidator(_check_filter)] | None = Option(
+        None,
+        "Only cases that match the filter, such as 'tag:billing -id:slow-*'.",
+        metavar="FILTER",
+        plans=True,
+        narrows=True,
+        once=True,
+    )
+    of: Text | None = Option(
+        None,
+        "Select among the cases of this run by their results, such as 'outcome:failed'.",
+        metavar="RUN",
+        plans=True,
+        narrows=True,
+        once=True,
+    )
     limit: AtLeastOne | None = Option(
         None, "Only the first cases, at most this many.", plans=True, narrows=True
     )
@@ -246,7 +273,7 @@ def narrowing(options: Mapping[str, Any]) -> str:
     for name in options_where(lambda option: option.narrows):
         given = options.get(name) or ()
         values = given if isinstance(given, (list, tuple)) else (given,)
-        flags += [f"--{name} {value}" for value in values]
+        flags += [f"--{name} {shlex.quote(str(value))}" for value in values]
     return " ".join(flags)
 
 

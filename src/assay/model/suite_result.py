@@ -12,12 +12,12 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, field
 
-from assay.errors import printable
 from assay.model.case import Tier
 from assay.model.result import CaseResult, Count, decode_case
-from assay.model.run import SuiteMetadata
+from assay.model.run import SuiteMetadata, TrialRecord
 from assay.model.score import Amount, Share
 from assay.record import Record
+from assay.text import printable
 
 
 class Summary(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -112,11 +112,14 @@ def pair_of(identity: str, key: str) -> bytes:
 class EvalSuiteResult(ResultBody, frozen=True, kw_only=True):
     """The result of a suite. `entries` reads the JSON of every case, in file order.
 
-    `comparability` reads the id and the comparability key of every case. `regressions` and the
-    other lists of ids refer to the baseline, and are empty without one.
+    `records` reads every entry with the trial whose answer it has; it is None if only the entries
+    are known. `comparability` reads the id and the comparability key of
+    every case. `regressions` and the other lists of ids refer to the baseline, and are empty
+    without one.
     """
 
     entries: Callable[[], Iterator[bytes]]
+    records: Callable[[], Iterator[tuple[bytes, TrialRecord]]] | None = None
     comparability: Callable[[], Iterator[tuple[str, str]]] = lambda: iter(())
     notes: Sequence[str] = ()
 

@@ -66,6 +66,14 @@ def mean_score(trials: Iterable[Counted]) -> float | None:
     return sum(scores) / len(scores) if scores else None
 
 
+def shown_trial(trials: Sequence[TrialRecord]) -> TrialRecord:
+    """The trial whose answer stands for the case: the first with the outcome of the case."""
+    repeats = repeats_of(trials)
+    outcome = outcome_of(repeats)
+    # None matches if no trial passed, and none had to.
+    return next((trial for trial in repeats if trial.outcome == outcome), repeats[0])
+
+
 def entry_of(trials: Sequence[TrialRecord]) -> bytes:
     """The JSON of a case in a result file."""
     if len(trials) == 1 and trials[0].min_pass_rate > 0:
@@ -73,8 +81,7 @@ def entry_of(trials: Sequence[TrialRecord]) -> bytes:
     repeats = repeats_of(trials)
     outcome = outcome_of(repeats)
     entries = [decode_case(trial.entry) for trial in repeats]
-    # None matches if no trial passed, and none had to.
-    shown = next((entry for entry in entries if entry.outcome == outcome), entries[0])
+    shown = entries[repeats.index(shown_trial(trials))]
     error, failures = shown.error, shown.failures
     if outcome == "passed":
         error = None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from assay.errors import Problem
 from assay.model.case import EvalCase
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.expectations import Expectation, Expected
+from assay.problems import Problem
 
 _NAMES: dict[Expectation, str] = {
     "expected_output": "expected output",

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from assay.errors import ObservationError, nearest, printable
+from assay.errors import ObservationError, nearest
 from assay.model.observation import Observation
 from assay.observations import (
     agentv,
@@ -20,6 +20,7 @@ from assay.observations import (
 )
 from assay.observations.validation import checked
 from assay.redaction import cut
+from assay.text import printable
 from assay.wire.document import MAX_DEPTH, too_deep
 from assay.wire.validation_errors import shown
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any, TypeGuard
 
-from assay.errors import MAX_MESSAGE, ObservationError, printable
+from assay.errors import ObservationError
 from assay.model.values import from_json
+from assay.problems import MAX_MESSAGE
 from assay.redaction import cut
+from assay.text import printable
 from assay.wire.validation_errors import shown
 
 _TEXT_BLOCKS = ("text", "input_text", "output_text", "refusal")

@@ -21,9 +21,9 @@ from typing import Any, Literal, cast
 
 import msgspec
 
-from assay.errors import printable
 from assay.process import watchdog
 from assay.redaction import cut, cut_to_end
+from assay.text import printable
 
 State = Literal["exited", "timed_out", "too_much_output", "not_started"]
 
@@ -109,7 +109,7 @@ async def run(
     except (OSError, ValueError) as error:
         return FinishedProcess("not_started", fault=f"{argv[0]!r} could not be started: {error}")
     finally:
-        await asyncio.wait([starting])  # if cancelled meanwhile, there is still a process to kill
+        await asyncio.wait([starting])  # after a cancellation too there is a process to kill
         await child.stop(limits.grace_seconds)
     state: State = "timed_out" if timed_out else "exited"
     if child.overflow.done():
@@ -128,9 +128,9 @@ async def run(
 def _why_not_startable(
     argv: Sequence[str], cwd: str, env: Mapping[str, str], limits: Limits
 ) -> str:
-    """Why the program cannot be started; the OSError does not tell `cwd` from the program."""
+    """Why the program cannot be started; the OSError does not say if `cwd` is the cause."""
     if not os.path.isdir(cwd):
-        return f"the folder {cwd!r} to run in does not exist"
+        return f"the working directory {cwd!r} does not exist"
     if _needs_wrapper(limits) and os.name == "nt":
         return "memory and processor limits cannot be set on Windows"
     program = argv[0]

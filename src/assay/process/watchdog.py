@@ -123,7 +123,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def kill_marked(start: str) -> None:
-    """Kill processes whose mark starts so, and those they have started; needs /proc."""
+    """Kill processes whose mark has this prefix, and those they have started; needs /proc."""
     killed: set[int] = set()
     for _ in range(_MAX_SWEEPS):
         found = _find_marked(f"{MARK}={start}".encode()) - killed

@@ -132,7 +132,7 @@ class _Worker:
             self._close(self._process)
 
     def forget(self) -> None:
-        """Close our end of the pipes: in a fork, the process is another's."""
+        """Close our end of the pipes: in a fork, the worker belongs to the parent process."""
         _forgotten.append(self)
         for pipe in (self._process.stdin, self._process.stdout) if self._process else ():
             if pipe is not None:
@@ -142,7 +142,7 @@ class _Worker:
     def _close(process: subprocess.Popen[bytes]) -> int:
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
-                with suppress(OSError):  # unsent data, and nobody reads it
+                with suppress(OSError):  # unsent data, which is no longer read
                     pipe.close()
         code = process.wait()
         watchdog.forget(process.pid)
@@ -204,7 +204,7 @@ def serve() -> None:
 
 
 def _set_timer(seconds: float) -> None:
-    """Let the system end this process after so much processor time; 0 stops the timer."""
+    """Let the system end this process after this much processor time; 0 stops the timer."""
     if _TIMER:
         signal.setitimer(signal.ITIMER_PROF, seconds)
 

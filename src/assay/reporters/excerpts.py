@@ -7,16 +7,19 @@ they leave out is counted.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from itertools import islice
 from types import MappingProxyType
-from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
+from assay.model.case_content import CaseContent, decode_content
+from assay.model.checks import criterion_of, diffs_of, failing_judges
 from assay.model.comparison import CaseRef, Reasks
-from assay.model.diff import render_diff
+from assay.model.observed import ObservedCall, decode_observed
 from assay.model.result import CaseResult, Outcome, decode_case
+from assay.model.run import TrialRecord
 from assay.model.run_result import RunResult
+from assay.model.score import EvaluatorEntry
 from assay.model.suite_result import EvalSuiteResult
 from assay.redaction import cut
 from assay.reporters.words import standings
@@ -24,8 +27,8 @@ from assay.text import count
 
 #: How many cases of each outcome are shown.
 MAX_CASES = 100
-#: The limits of a case: reasons, characters of each, and steps of a trajectory.
-MAX_REASONS, MAX_REASON, MAX_STEPS = 20, 1000, 40
+#: The limits of a case: reasons, and characters of each.
+MAX_REASONS, MAX_REASON = 20, 1000
 #: How many notes on the answer of a case are shown.
 MAX_NOTES = 5
 #: How many different reasons for skipping are listed.
@@ -37,7 +40,8 @@ class Excerpt(msgspec.Struct, frozen=True):
 
     `standing` is how it compares with the baseline, and what asking again has shown. `notes` are
     those on its answer. `diffs` has the lines of each trajectory diff, with the name of its
-    evaluator.
+    evaluator. The `answer` is there if it was asked for, or if a judge did not let the case pass;
+    then `judged` has pairs of a label and a text: the criterion and the words of the judge.
     """
 
     suite: str
@@ -51,6 +55,9 @@ class Excerpt(msgspec.Struct, frozen=True):
     reasons: tuple[str, ...]
     notes: tuple[str, ...]
     diffs: tuple[tuple[str, tuple[str, ...]], ...]
+    answer: str | None = None
+    calls: tuple[ObservedCall, ...] | None = None
+    judged: tuple[tuple[str, str], ...] = ()
 
     @property
     def place(self) -> str:
@@ -80,27 +87,29 @@ class _OutcomeOnly(msgspec.Struct):
 _decode_outcome = msgspec.json.Decoder(_OutcomeOnly).decode
 
 
-def gather(run: RunResult, limit: int = MAX_CASES) -> Excerpts:
+def gather(run: RunResult, limit: int = MAX_CASES, *, answers: bool = False) -> Excerpts:
     """Collect excerpts in one pass, which leaves a suite once nothing more is needed from it.
 
-    Lost cases come in addition to the first failed ones, up to the same number.
+    Lost cases come in addition to the first failed ones, up to the same number. With `answers`
+    every excerpt has its answer and its calls.
     """
     found, known = Excerpts(), standings(run.comparison)
     losses = run.comparison.losses if run.comparison is not None else ()
     lost = {loss.ref for loss in losses[:limit]}
     for suite in run.suites:
-        for case in _not_passed(suite, found, limit, lost):
+        for case, trial in _not_passed(suite, found, limit, lost):
             if case.outcome == "skipped":
                 _count_skip(found.skipped, case)
             else:
                 listed = found.failed if case.outcome == "failed" else found.errored
-                listed.append(excerpt(suite, case, known))
+                shown = excerpt(suite, case, known)
+                listed.append(_with_answer(shown, case, trial, always=answers))
     return found
 
 
 def _not_passed(
     suite: EvalSuiteResult, found: Excerpts, limit: int, lost: Set[CaseRef]
-) -> Iterator[CaseResult]:
+) -> Iterator[tuple[CaseResult, TrialRecord | None]]:
     summary = suite.summary
     left = {"failed": summary.failed, "errored": summary.errored, "skipped": summary.skipped}
     listed: dict[str, list[Excerpt]] = {"failed": found.failed, "errored": found.errored}
@@ -109,17 +118,46 @@ def _not_passed(
     def wanted(outcome: str) -> bool:
         return left.get(outcome, 0) > 0 and len(listed.get(outcome, ())) < limit
 
-    entries = suite.entries() if lost_ids or any(map(wanted, left)) else iter(())
-    for entry in entries:
+    for entry, trial in _records(suite) if lost_ids or any(map(wanted, left)) else ():
         head = _decode_outcome(entry)
         outcome = head.details.outcome
         if outcome == "passed" or not (wanted(outcome) or head.id in lost_ids):
             continue
         left[outcome] -= 1
         lost_ids.discard(head.id)
-        yield decode_case(entry)
+        yield decode_case(entry), trial
         if not lost_ids and not any(map(wanted, left)):
             return
+
+
+def _records(suite: EvalSuiteResult) -> Iterator[tuple[bytes, TrialRecord | None]]:
+    if suite.records is None:
+        return ((entry, None) for entry in suite.entries())
+    return iter(suite.records())
+
+
+def _with_answer(
+    shown: Excerpt, case: CaseResult, trial: TrialRecord | None, *, always: bool
+) -> Excerpt:
+    """The excerpt with the answer and its calls, and what a judge said against the case."""
+    judges = [judge for entry in case.details.evaluators for judge in failing_judges(entry)]
+    if not (judges or always) or case.outcome != "failed":
+        return shown
+    seen = None if trial is None else decode_observed(trial.observation)
+    calls = None if seen is None or not always else seen.tool_calls or ()
+    content = decode_content(b"" if trial is None else trial.content)
+    judged = tuple(pair for entry in judges for pair in _judged(entry, content, case.failures))
+    return replace(shown, answer=case.details.response, calls=calls, judged=judged)
+
+
+def _judged(
+    entry: EvaluatorEntry, content: CaseContent, reasons: Sequence[str]
+) -> Iterator[tuple[str, str]]:
+    """The criterion and the words of a judge, unless they are among the reasons."""
+    if criterion := criterion_of(entry, content):
+        yield "criterion", criterion
+    if entry.reasoning and not any(entry.reasoning in reason for reason in reasons):
+        yield entry.name, entry.reasoning
 
 
 def _count_skip(skipped: dict[str, int], case: CaseResult) -> None:
@@ -146,7 +184,9 @@ def excerpt(
         cut(standing, MAX_REASON),
         reasons_of(case),
         tuple(cut(note, MAX_REASON, "both") for note in _notes(case)),
-        tuple(diff for e in case.details.evaluators for diff in _diffs(e.name, e.type, e.details)),
+        tuple(
+            diff for e in case.details.evaluators for diff in diffs_of(e.name, e.type, e.details)
+        ),
     )
 
 
@@ -171,25 +211,3 @@ def _reasks(case: CaseResult) -> str:
     """How often it passed when it was asked again, if the comparison is not known."""
     found = Reasks.of(t.outcome for t in case.trials if t.confirms)
     return f"{found.passed} of {count(found.judged, 're-ask')} passed" if found.judged else ""
-
-
-def _diffs(
-    name: str,
-    type: str,  # noqa: A002 - the key's name
-    details: Mapping[str, Any],
-) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The diff of a trajectory that does not match, also of members of composites."""
-    if type == "composite":
-        for member in details.get("members", ()):
-            own = (member["type"], member.get("details", {}))
-            yield from _diffs(f"{name}: {member['name']}", *own)
-    elif type == "tool_trajectory":
-        steps = details.get("diff", ())
-        if any(step["status"] != "matched" for step in steps):
-            yield name, tuple(_diff_lines(steps))
-
-
-def _diff_lines(steps: list[dict[str, Any]]) -> Iterator[str]:
-    yield from (line.removeprefix("  ") for line in render_diff(islice(steps, MAX_STEPS)))
-    if len(steps) > MAX_STEPS:
-        yield f"and {count(len(steps) - MAX_STEPS, 'more step')}"

@@ -6,7 +6,6 @@ import html
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TextIO
 
-from assay.errors import printable
 from assay.model.comparison import CaseRef
 from assay.model.result import CaseResult
 from assay.model.run_result import RunResult
@@ -14,6 +13,7 @@ from assay.model.suite_result import EvalSuiteResult, Summary
 from assay.redaction import cut
 from assay.reporters.excerpts import excerpt
 from assay.reporters.words import standings, verdict
+from assay.text import printable
 
 #: The longest `message` and the longest text of a failure, in characters.
 MAX_MESSAGE, MAX_BODY = 1000, 8000

@@ -18,6 +18,7 @@ from assay.model.suite_result import Summary
 from assay.reporters.excerpts import Excerpt, gather
 from assay.reporters.terminal import safe
 from assay.reporters.words import (
+    asked_suites,
     baseline_of,
     changes,
     facts,
@@ -84,15 +85,18 @@ def _head(run: RunResult) -> Iterator[str]:
 
 
 def _suites(run: RunResult) -> Iterator[str]:
-    yield "| Suite | Tier | Passed | Failed | Errored | Skipped | Pass rate |"
-    yield "|---|---|--:|--:|--:|--:|---|"
-    for suite in run.suites[:MAX_SUITES]:
+    suites = asked_suites(run)
+    if suites:
+        yield "| Suite | Tier | Passed | Failed | Errored | Skipped | Pass rate |"
+        yield "|---|---|--:|--:|--:|--:|---|"
+    for suite in suites[:MAX_SUITES]:
         yield _row(code(suite.name), suite.tier, suite.summary, rate(suite))
-    if len(run.suites) > MAX_SUITES:
-        yield f"| and {count(len(run.suites) - MAX_SUITES, 'more suite')} | | | | | | |"
-    if len(run.suites) > 1:
+    if len(suites) > MAX_SUITES:
+        yield f"| and {count(len(suites) - MAX_SUITES, 'more suite')} | | | | | | |"
+    if len(suites) > 1:
         yield _row("**All**", "", run.summary, "")
-    yield ""
+    if suites:
+        yield ""
     for label, text in facts(run):
         yield f"- {label}: {code(text) if label in _UNTRUSTED else text}"
     yield ""

@@ -11,13 +11,13 @@ from typing import IO, Any, BinaryIO, TextIO, cast
 import msgspec
 
 from assay import redaction
-from assay.errors import printable
 from assay.settings import environment
+from assay.text import printable
 
 #: The width when the output is not a terminal.
 WIDTH = 100
 
-_STYLES = {"red": "31", "green": "32", "yellow": "33", "bold": "1", "dim": "2"}
+_STYLES = {"red": "31", "green": "32", "yellow": "33", "bold": "1", "dim": "2", "struck": "9"}
 #: Commands that build servers execute: `##[error]`, `##vso[...]`, `::error::` at the line start.
 _LOG_COMMAND = re.compile(r"#(?=#\w*\[)|^ *:(?=:)")
 #: Characters that a terminal interprets. Of these, JSON strings may contain C1 controls, line
@@ -111,23 +111,54 @@ def cut(text: str, width: int) -> str:
     return text[: _fitting(text, width - 3)] + "..."[: max(width, 0)]
 
 
-def wrap(text: str, width: int) -> list[str]:
-    """The text in lines of at most `width` columns, broken at spaces where possible.
+def cut_middle(text: str, width: int) -> str:
+    """The text truncated to `width` columns, with `...` in its middle if it was."""
+    if columns(text) <= width:
+        return text
+    if width < 8:
+        return cut(text, width)
+    end = text[len(text) - _fitting(text[::-1], (width - 3) // 2) :]
+    return text[: _fitting(text, width - 3 - columns(end))] + "..." + end
 
-    No line is a build server command, though a break may put `::` at the start of one.
+
+def wrap(text: str, width: int) -> list[str]:
+    """The text in lines of at most `width` columns, broken at spaces.
+
+    A longer word is not broken, so that it can be copied, except between wide characters, as
+    languages that use them have no spaces. No line is a build server command, though a break may
+    put `::` at the start of one.
     """
     lines, line = [], ""
     for word in text.split(" "):
         longer = f"{line} {word}" if line else word
-        if line and columns(longer) > width >= columns(word):
+        # A long word of wide characters begins on the same line.
+        if line and columns(longer) > width and not _break(longer, width, len(line) + 1):
             lines.append(line)
             longer = word
-        while columns(longer) > width:  # a word that is too long is broken anywhere
-            kept = max(_fitting(longer, width), 1)
+        while columns(longer) > width and (kept := _break(longer, width)):
             lines.append(longer[:kept])
             longer = longer[kept:]
         line = longer
     return [_LOG_COMMAND.sub(r"\g<0> ", line) for line in (*lines, line)]
+
+
+def _break(text: str, width: int, start: int = 0) -> int:
+    """The last place within `width`, after `start`, before or after a wide character; else 0."""
+    if text.isascii():
+        return 0
+    for place in range(_fitting(text, width), start, -1):
+        if _columns(text[place - 1]) == 2 or _columns(text[place : place + 1] or " ") == 2:
+            return place
+    return 0
+
+
+def pointed(text: str, column: int, width: int) -> tuple[str, str]:
+    """The text, and a caret below its column, counted from 1; a long text is cut around it."""
+    room = max(width - 2, 20)
+    before, after = printable(text[: column - 1]), printable(text[column - 1 :])
+    while columns(before) > room // 2:
+        before = before[1:]
+    return f"  {before}{cut(after, room - columns(before))}", "  " + " " * columns(before) + "^"
 
 
 def _fitting(text: str, room: int) -> int:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TextIO
+from typing import Literal, TextIO
 
 from assay.model.comparison import Comparison
+from assay.model.observed import ObservedCall
 from assay.model.run_result import RunResult
 from assay.model.suite_result import Summary
 from assay.redaction import cut as shortened
 from assay.reporters.excerpts import Excerpt, gather
-from assay.reporters.terminal import Terminal, columns, cut, safe, wrap
+from assay.reporters.page import MAX_LISTED, Page, table_width
+from assay.reporters.terminal import columns, cut, safe
+from assay.reporters.word_diff import word_diff
 from assay.reporters.words import (
+    asked_suites,
     baseline_of,
     changes,
     facts,
@@ -25,71 +29,40 @@ from assay.text import count
 
 #: It is for the terminal, and not chosen by the suffix of a file.
 writes_files = False
-#: How many cases of a list, and how many warnings, are shown.
-MAX_LISTED = 20
 #: How many cases are named above their common reason.
 MAX_SAME = 10
-#: The most lines of a reason.
-MAX_LINES = 3
+#: The most lines of a reason, and of an answer if all answers are shown.
+MAX_LINES, MAX_ANSWER = 3, 40
+#: How much is shown: only the verdict, the reasons of failures, or their answers and calls too.
+Detail = Literal["verdict", "reasons", "answers"]
 
 _SIGN_STYLES = {"-": "red", "+": "green", "~": "yellow", "=": "dim"}
 _HEADS = ("Passed", "Failed", "Errored", "Skipped", "Pass rate")
 _LABEL = 11
 
 
-def write(run: RunResult, out: TextIO) -> None:
+def write(run: RunResult, out: TextIO, detail: Detail = "reasons") -> None:
     """The verdict; failed, errored and skipped cases; what changed; the suites; the reasons."""
-    page, found, summary = _Page(out), gather(run), run.summary
+    page, summary = Page(out), run.summary
     page.prose("", f"{verdict(run).upper()}: {safe(headline(run))}", _colour(run), "bold")
+    if detail == "verdict":
+        return
+    found = gather(run, answers=detail == "answers")
     page.line()
     _cases(page, found.failed, summary.failed, "red")
     _cases(page, found.errored, summary.errored, "yellow")
     _skipped(page, found.skipped)
     if run.comparison is not None:
         _comparison(page, run.comparison, baseline_of(run, run.comparison))
-    if run.suites:
-        _table(page, run)
+    _suites(page, run)
     _facts(page, run)
     _verdict(page, run)
 
 
-class _Page:
-    """Writes lines that fit the width of the terminal. Untrusted text must be `safe`."""
-
-    def __init__(self, out: TextIO) -> None:
-        self._out, self.terminal = out, Terminal.of(out)
-
-    def line(self, text: str = "", *styles: str) -> None:
-        """Write one line, truncated to the width."""
-        self.whole(cut(self.terminal.fit(text), self.terminal.width), *styles)
-
-    def whole(self, text: str, *styles: str) -> None:
-        """Write one line in full: it has a name or path to be copied."""
-        self._out.write(self.terminal.paint(self.terminal.fit(text), *styles) + "\n")
-
-    def prose(self, head: str, text: str, *styles: str, max_lines: int | None = None) -> None:
-        """Write text that must be read, wrapped; beyond `max_lines` its middle is left out."""
-        width = max(self.terminal.width, 40) - len(head)
-        text = self.terminal.fit(text)
-        lines, room = wrap(text, width), width * (max_lines or 1)
-        while max_lines is not None and len(lines) > max_lines:
-            lines = wrap(shortened(text, room, "both"), width)
-            room -= width // 8
-        for index, line in enumerate(lines):
-            self.whole((" " * len(head) if index else head) + line, *styles)
-
-    def listed(self, texts: Sequence[str], indent: str) -> None:
-        """Write the first texts as a list, and how many more there are."""
-        for text in texts[:MAX_LISTED]:
-            self.prose(f"{indent}- ", safe(text))
-        if len(texts) > MAX_LISTED:
-            self.line(f"{indent}and {len(texts) - MAX_LISTED:,} more")
-
-
-def _cases(page: _Page, listed: Sequence[Excerpt], total: int, colour: str) -> None:
+def _cases(page: Page, listed: Sequence[Excerpt], total: int, colour: str) -> None:
     by_reasons: dict[object, list[Excerpt]] = {}
     for case in listed:
-        same = (case.standing, case.reasons, case.notes, case.diffs)
+        same = (case.standing, case.reasons, case.notes, case.diffs, case.answer)
         by_reasons.setdefault(same, []).append(case)
     for cases in by_reasons.values():
         _same_reasons(page, cases, colour)
@@ -98,7 +71,7 @@ def _cases(page: _Page, listed: Sequence[Excerpt], total: int, colour: str) -> N
         page.line()
 
 
-def _same_reasons(page: _Page, cases: Sequence[Excerpt], colour: str) -> None:
+def _same_reasons(page: Page, cases: Sequence[Excerpt], colour: str) -> None:
     """Cases that did not pass for the same reasons, which are shown once."""
     for case in cases[:MAX_SAME]:
         _head(page, case, colour)
@@ -113,24 +86,51 @@ def _same_reasons(page: _Page, cases: Sequence[Excerpt], colour: str) -> None:
     for note in case.notes:
         page.prose("  note: ", safe(note), max_lines=MAX_LINES)
     for name, lines in case.diffs:
-        page.line(f"  trajectory of {safe(name)}:")
-        for line in lines:
-            page.line(f"    {safe(line)}", *_style_of(line))
+        trajectory(page, "  ", name, lines)
+    _answer(page, case)
     page.line()
 
 
-def _head(page: _Page, case: Excerpt, colour: str) -> None:
+def _answer(page: Page, case: Excerpt) -> None:
+    """The answer, its calls, and what a judge said, as far as the excerpt has them."""
+    if case.answer is not None and case.calls is None:
+        words = " ".join(shortened(case.answer, 2000, "both").split())
+        page.prose("  answer: ", safe(words) or "(empty)", max_lines=MAX_LINES)
+    elif case.answer is not None:
+        page.line("  answer:")
+        page.block("    ", case.answer or "(empty)", most=MAX_ANSWER)
+    for label, text in case.judged:
+        page.prose(f"  {label}: ", safe(text), max_lines=MAX_LINES)
+    if case.calls:
+        page.line("  calls:")
+        calls(page, "    ", case.calls)
+
+
+def trajectory(page: Page, indent: str, name: str, lines: Sequence[str]) -> None:
+    """The diff of a trajectory."""
+    page.line(f"{indent}trajectory of {safe(name)}:")
+    for line in lines:
+        step = line.lstrip()
+        style = (_SIGN_STYLES[line[0]],) if line[:1] in _SIGN_STYLES else ()
+        page.prose(f"{indent}  {line[: len(line) - len(step)]}", safe(step), *style)
+
+
+def calls(page: Page, indent: str, made: Sequence[ObservedCall]) -> None:
+    """Every call with its arguments, and how it ended."""
+    for number, call in enumerate(made, 1):
+        page.prose(f"{indent}{number}. ", safe(call.text, 3000))
+        style = ("red",) if call.ending.startswith("error") else ("dim",)
+        page.prose(f"{indent}   ", safe(call.ending, 3000), *style)
+
+
+def _head(page: Page, case: Excerpt, colour: str) -> None:
     head = page.terminal.fit(f"{case.outcome.upper()} {safe(case.place)} {safe(case.id)}")
     room = page.terminal.width - columns(head)
     description = cut(page.terminal.fit(f" - {safe(case.description)}"), room)
     page.whole(head + description if case.description and room > 6 else head, colour, "bold")
 
 
-def _style_of(line: str) -> tuple[str, ...]:
-    return (_SIGN_STYLES[line[0]],) if line[:1] in _SIGN_STYLES else ()
-
-
-def _skipped(page: _Page, skipped: dict[str, int]) -> None:
+def _skipped(page: Page, skipped: dict[str, int]) -> None:
     if not skipped:
         return
     page.line(f"SKIPPED {count(sum(skipped.values()), 'case')}", "bold")
@@ -139,7 +139,7 @@ def _skipped(page: _Page, skipped: dict[str, int]) -> None:
     page.line()
 
 
-def _comparison(page: _Page, comparison: Comparison, base: str) -> None:
+def _comparison(page: Page, comparison: Comparison, base: str) -> None:
     page.prose("", f"AGAINST {safe(base)}: {moved(comparison)}", "bold")
     if comparison.explanation:
         page.prose("  pass rate alone: ", safe(comparison.explanation))
@@ -150,34 +150,32 @@ def _comparison(page: _Page, comparison: Comparison, base: str) -> None:
     page.line()
 
 
-def _table(page: _Page, run: RunResult) -> None:
+def _suites(page: Page, run: RunResult) -> None:
     """A row per suite, and their sum if there are several."""
-    rows: list[tuple[str, ...]] = [("Suite", "Tier", *_HEADS)]
-    rows += [_row(suite.name, suite.tier, suite.summary, rate(suite)) for suite in run.suites]
-    if len(run.suites) > 1:
+    suites = asked_suites(run)
+    if not suites:
+        return
+    rows = [["Suite", "Tier", *_HEADS]]
+    rows += [_row(suite.name, suite.tier, suite.summary, rate(suite)) for suite in suites]
+    if len(suites) > 1:
         rows.append(_row("All", "", run.summary, ""))
-    widths = [max(columns(row[column]) for row in rows) for column in range(len(_HEADS) + 2)]
-    # The name gets what the other columns leave.
-    widths[0] = min(widths[0], max(page.terminal.width - sum(widths[1:]) - 2 * len(_HEADS) - 2, 10))
-    for row in rows:
-        name, tier, *numbers, last = map(_padded, row, widths)
-        numbers = [number.strip().rjust(len(number)) for number in numbers]
-        styles = ("bold",) if row is rows[0] else ()
-        page.line("  ".join((name, tier, *numbers, last)).rstrip(), *styles)
+    # What says nothing goes first when there is no room: columns of zeros, then the tier.
+    for head in ("Errored", "Skipped", "Tier"):
+        column = rows[0].index(head)
+        zeros = all(row[column] == "0" for row in rows[1:])
+        if table_width(rows) > page.terminal.width and (zeros or head == "Tier"):
+            rows = [row[:column] + row[column + 1 :] for row in rows]
+    numbers = [index for index, head in enumerate(rows[0]) if head in _HEADS[:-1]]
+    page.table(rows, right=numbers, shrink=[0])
     page.line()
 
 
-def _row(name: str, tier: str, summary: Summary, rate: str) -> tuple[str, ...]:
+def _row(name: str, tier: str, summary: Summary, rate: str) -> list[str]:
     counts = (summary.passed, summary.failed, summary.errored, summary.skipped)
-    return (safe(name), tier, *(f"{number:,}" for number in counts), rate)
+    return [safe(name), tier, *(f"{number:,}" for number in counts), rate]
 
 
-def _padded(text: str, width: int) -> str:
-    text = cut(text, width)
-    return text + " " * (width - columns(text))
-
-
-def _facts(page: _Page, run: RunResult) -> None:
+def _facts(page: Page, run: RunResult) -> None:
     for label, text in facts(run):
         if label in ("Run", "Results"):
             page.whole(f"{label:<{_LABEL}}{safe(text)}")
@@ -191,7 +189,7 @@ def _facts(page: _Page, run: RunResult) -> None:
     page.line()
 
 
-def _verdict(page: _Page, run: RunResult) -> None:
+def _verdict(page: Page, run: RunResult) -> None:
     """The last lines: how the run ended, and why."""
     page.line(f"{verdict(run).upper()} (exit code {run.exit_code})", _colour(run), "bold")
     page.listed(run.reasons, "  ")
@@ -199,3 +197,17 @@ def _verdict(page: _Page, run: RunResult) -> None:
 
 def _colour(run: RunResult) -> str:
     return {"passed": "green", "failed": "red"}.get(verdict(run), "yellow")
+
+
+def answers(page: Page, before: str, now: str, indent: str) -> None:
+    """Two answers: as a word diff in colours, else one after the other."""
+    if before == now:
+        page.line(f"{indent}the answer is the same")
+        return
+    parts = word_diff(before, now) if page.terminal.colour else []
+    if any(sign == "=" for sign, _ in parts):
+        page.diff(indent, parts)
+        return
+    for label, answer, style in (("before", before, "red"), ("now", now, "green")):
+        page.line(f"{indent}{label}:")
+        page.block(f"{indent}  ", answer or "(empty)", style)

@@ -9,7 +9,7 @@ from typing import Any
 from assay.model.comparison import AcceptedCase, CaseRef, Comparison
 from assay.model.run_result import RunResult
 from assay.model.suite_result import EvalSuiteResult, Summary
-from assay.text import count, percent
+from assay.text import count, duration, money, percent
 
 #: Marks a case that failed in the baseline too.
 FAILED_BEFORE = "failed before too"
@@ -80,25 +80,6 @@ def accepted(case: AcceptedCase) -> str:
     return f"accepted{until}: {case.reason}"
 
 
-def money(usd: float) -> str:
-    """`$0.0123`, `$12.34`."""
-    if 0 < usd < 0.0001:
-        return "under $0.0001"
-    return f"${usd:,.2f}" if usd >= 1 or not usd else f"${usd:.4f}"
-
-
-def duration(milliseconds: float) -> str:
-    """`850 ms`, `12.3 s`, `3 min 20 s`, `2 h 5 min`."""
-    if milliseconds < 999.5:
-        return f"{milliseconds:.0f} ms"
-    if milliseconds < 59_950:
-        return f"{milliseconds / 1000:.1f} s"
-    minutes, seconds = divmod(round(milliseconds / 1000), 60)
-    if minutes < 60:
-        return f"{minutes} min {seconds} s"
-    return f"{minutes // 60:,} h {minutes % 60} min"
-
-
 def interval(statistics: Mapping[str, Any]) -> str:
     """`95 % interval 55.2 % to 95.3 %, wilson`; empty if there is none."""
     rate = statistics.get("passRate") or {}
@@ -118,6 +99,11 @@ def rate(suite: EvalSuiteResult) -> str:
         return text
     low, high = (percent(bounds[end]).removesuffix(" %") for end in ("low", "high"))
     return f"{text} ({low} to {high})"
+
+
+def asked_suites(run: RunResult) -> list[EvalSuiteResult]:
+    """The suites with selected cases."""
+    return [s for s in run.suites if s.summary.total_cases or s.summary.selected]
 
 
 def facts(run: RunResult) -> Iterator[tuple[str, str]]:
@@ -181,7 +167,7 @@ def _repeats(repeats: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """How often all k attempts pass, a single one passes, and any of them passes."""
     if headline := repeats.get("headline"):
         k, n = headline["k"], str(headline["k"])
-        text = percent(headline["estimate"])
+        text = f"{percent(headline['estimate'])} of {count(repeats['complete'], 'repeated case')}"
         bounds = interval({"passRate": headline})
         single, some = repeats["passHatK"]["1"], repeats["passAtK"][n]
         rest = f"; one attempt {percent(single)}, pass@{k} {percent(some)}{_coverage(repeats)}"

@@ -1,4 +1,4 @@
-"""RunResultBuilder: what the engine is handed to make the result of a run and write its files."""
+"""RunResultBuilder: passed to the engine to make the result of a run and write its files."""
 
 from __future__ import annotations
 

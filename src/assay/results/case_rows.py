@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from pathlib import PurePosixPath
 from typing import Any
 
 import msgspec
 
 from assay.model.case_content import CaseContent, decode_content
-from assay.model.case_filter import Change, folded
+from assay.model.case_filter import Change, folded, suite_names
 from assay.model.case_rows import CaseKind, CaseRow, IndexedCase
 from assay.model.result import JUDGED, TrialDetails, TrialResult, decode_trial
-from assay.model.run import RunRecord, SuiteHeader, TrialRecord, place_of
+from assay.model.run import RunRecord, TrialRecord, place_of
 from assay.model.trials import by_case, mean_score, outcome_of, repeats_of
-
-_SUFFIXES = (".yaml", ".yml", ".jsonl", ".json", ".csv")
 
 
 class _Answer(msgspec.Struct):
@@ -29,7 +26,7 @@ def rows_of(
     record: RunRecord, trials: Iterable[TrialRecord], changes: Iterable[Change | None] | None
 ) -> Iterator[IndexedCase]:
     """The rows of the cases; `changes` has one for each case, if the run has a baseline."""
-    names = [suite_names(header) for header in record.suites]
+    names = [suite_names(header.name, header.file) for header in record.suites]
     kinds: dict[CaseKind, CaseKind] = {}
     steps = None if changes is None else iter(changes)
     for group in by_case(trials):
@@ -37,14 +34,6 @@ def rows_of(
         changed = None if steps is None else next(steps, None)
         case = _row(group, names[suite] if suite < len(names) else (), changed)
         yield msgspec.structs.replace(case, kind=kinds.setdefault(case.kind, case.kind))
-
-
-def suite_names(header: SuiteHeader) -> tuple[str, ...]:
-    """The names of a suite in filters: its name, its file, and that without folder and suffix."""
-    short = PurePosixPath(header.file).name
-    for suffix in (*_SUFFIXES, ".eval"):
-        short = short.removesuffix(suffix)
-    return tuple(dict.fromkeys(name for name in (header.name, header.file, short) if name))
 
 
 def _row(trials: list[TrialRecord], suites: tuple[str, ...], changed: Change | None) -> IndexedCase:

@@ -26,7 +26,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Raw
 
-from assay.errors import EvalFileErrors, ResultFileError, nearest, printable
+from assay.errors import EvalFileErrors, ResultFileError, nearest
 from assay.model.case import CRITICAL_TIERS
 from assay.model.comparison import CaseOutcome, CaseRef, Reasks
 from assay.model.options import narrowing
@@ -35,6 +35,7 @@ from assay.model.score import PASS_FROM, reaches
 from assay.model.suite_result import ResultBody
 from assay.redaction import cut
 from assay.settings import shown_path
+from assay.text import printable
 from assay.wire.document import MAX_FILE_BYTES
 from assay.wire.text_files import open_binary
 
@@ -179,7 +180,7 @@ def _open_document(file: Path) -> ResultFile:
     suites = [data] if found.cases is not None else found.suites
     if suites is None:
         raise ResultFileError(
-            f"{name}: these are not results: there is neither 'cases', 'suites' nor 'results'"
+            f"{name}: not a result file: it has none of 'cases', 'suites' and 'results'"
         )
     run_id = found.run_id
     options: dict[str, Any] = {}
@@ -200,7 +201,7 @@ def _result_file(
     name: str, run_id: str, cases: list[CaseOutcome], narrowed: str = ""
 ) -> ResultFile:
     if not cases:
-        raise ResultFileError(f"{name}: there is no result of any case")
+        raise ResultFileError(f"{name}: it has no case results")
     return ResultFile(run_id, lambda: iter(cases), narrowed)
 
 

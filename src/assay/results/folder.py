@@ -45,7 +45,7 @@ def files_of(result: RunResult, folder: Path) -> list[Path]:
 
 
 def _stem(file: str) -> str:
-    """The name of a result file without suffix: from the suite's file, or from its name if made."""
+    """The name of a result file without suffix: from the suite's file, or its name in Python."""
     if file.startswith(PYTHON_SUITE):
         name = re.sub(r"[^\w.-]+", "-", file.removeprefix(PYTHON_SUITE)).strip(".-")
         return name.encode()[:_MAX_NAME].decode(errors="ignore") or "suite"
@@ -54,7 +54,7 @@ def _stem(file: str) -> str:
 
 
 def _shortened(name: str, file: str) -> str:
-    """The name, if too long for a file shortened to its beginning, a hash and its end."""
+    """The name; one that is too long for a file is cut to its beginning, a hash and its end."""
     data = os.fsencode(name)
     if len(data) <= _MAX_PATH:
         return name

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from assay.model.calibration import Calibration
 from assay.model.comparison import Comparison
-from assay.model.options import RunOptions
+from assay.model.options import RunOptions, narrowing
 from assay.model.result import Outcome
 from assay.model.run import (
     RunRecord,
@@ -25,7 +25,7 @@ from assay.model.run import (
 from assay.model.run_result import RunResult
 from assay.model.score import reaches
 from assay.model.suite_result import EvalSuiteResult, Summary
-from assay.model.trials import by_case, entry_of, outcome_of, repeats_of
+from assay.model.trials import by_case, entry_of, outcome_of, repeats_of, shown_trial
 from assay.ports import Store
 from assay.results.judgements import JudgeStatistics
 from assay.results.statistics import Measure
@@ -169,6 +169,7 @@ def _suite(
         tool_name=header.tool_name or header.name,
         metadata=header.metadata,
         entries=partial(_entries, store, record.id, positions),
+        records=partial(_records, store, record.id, positions),
         summary=count.summary(header.selected),
         statistics=count.measure.statistics(
             count.planned(header.selected), draws=draws_of(len(record.suites))
@@ -198,6 +199,11 @@ def _changes(header: SuiteHeader, compared: Comparison | None) -> dict[str, Any]
 
 def _entries(store: Store, run_id: str, positions: range) -> Iterator[bytes]:
     return map(entry_of, by_case(store.trials(run_id, positions=positions)))
+
+
+def _records(store: Store, run_id: str, positions: range) -> Iterator[tuple[bytes, TrialRecord]]:
+    for trials in by_case(store.trials(run_id, positions=positions)):
+        yield entry_of(trials), shown_trial(trials)
 
 
 def _comparability(store: Store, run_id: str, positions: range) -> Iterator[tuple[str, str]]:
@@ -280,13 +286,11 @@ def _failure(summary: Summary, min_pass_rate: float | None) -> str:
 
 def _nothing_selected(options: RunOptions) -> str:
     """Names the options that selected cases, as one was likely mistyped."""
-    chosen = {"filter": options.filter, "tag": options.tag, "tier": options.tier}
-    given = [f"--{name} {value}" for name, values in chosen.items() for value in values]
-    given += [f"--shard {options.shard}"] if options.shard else []
-    if not given:
+    chosen = narrowing(options.model_dump(exclude={"limit"}))
+    if not chosen:
         return "no case was selected"
     hint = "; a filter must match the whole id" if options.filter else ""
-    return f"no case was selected: none matches {' '.join(given)}{hint}"
+    return f"no case was selected: none matches {chosen}{hint}"
 
 
 def recorded_summary(
@@ -296,7 +300,7 @@ def recorded_summary(
     narrowed: bool = False,
     unreported: bool = False,
 ) -> dict[str, Any]:
-    """The counts and the verdict as they are stored, so that the run can be shown again.
+    """The counts and the verdict in the form that is stored, to show the run again.
 
     If the run was `narrowed` to some of the cases, the removed ones are stored too: they cannot
     be computed later.

@@ -13,13 +13,14 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
-from assay.errors import ResultFileError, printable
+from assay.errors import ResultFileError
 from assay.model.case_content import CaseContent
 from assay.model.result import decode_trial
 from assay.model.run import RunRecord, SuiteHeader, place_of
 from assay.model.shard import ShardRun, ShardTrial
 from assay.results.files import read_document
 from assay.settings import shown_path
+from assay.text import printable
 
 #: The largest number in a trial: any store can hold it.
 _MAX_NUMBER = 2**53

@@ -215,7 +215,7 @@ def few_clusters(count: int) -> str:
     if count >= FEW_CLUSTERS:
         return ""
     few = f"the cases fall into {count} clusters; with fewer than {FEW_CLUSTERS} the interval"
-    return f"{few} is itself a guess"
+    return f"{few} is unreliable"
 
 
 def _dict(estimate: Estimate | None) -> dict[str, Any] | None:

@@ -54,7 +54,7 @@ Name = Annotated[str, Path(description="The name of a baseline.", examples=["mai
 
 @router.get("/api/baselines", **answers(BaselineList))
 async def list_baselines(request: Request) -> Response:
-    """The runs that have a name to compare others with."""
+    """List all baselines, each with its run."""
     store = state_of(request).store
     found = await asyncio.to_thread(
         lambda: [_baseline(name, store.run(run_id)) for name, run_id in store.baselines().items()]
@@ -67,7 +67,7 @@ async def list_baselines(request: Request) -> Response:
     **answers(Baseline, "MISSING_FIELD", "INVALID_LENGTH", "NOT_FOUND", *WITH_BODY),
 )
 async def set_baseline(name: NewName, body: schemas.NewBaseline, request: Request) -> Response:
-    """Call a run by a name; refused if it is partial or lost cases, unless that is accepted."""
+    """Set a baseline to a run; refused if the run is partial or lost cases, unless accepted."""
     state = state_of(request)
     setting = partial(set_in_store, name, body.run, state.store, state.settings, accept=body.accept)
     try:
@@ -79,7 +79,7 @@ async def set_baseline(name: NewName, body: schemas.NewBaseline, request: Reques
 
 @router.delete("/api/baselines/{name}", **answers(None, "NOT_FOUND", status=204))
 async def remove_baseline(name: Name, request: Request) -> Response:
-    """Forget the name; the run stays."""
+    """Remove a baseline; its run is kept."""
     store = state_of(request).store
     try:
         known = await asyncio.to_thread(baseline_name, name, store)
@@ -91,7 +91,7 @@ async def remove_baseline(name: Name, request: Request) -> Response:
 
 @router.get("/api/compare", **answers(Comparison, "MISSING_FIELD", "NOT_FOUND"))
 async def compare(query: Annotated[schemas.CompareQuery, Query()], request: Request) -> Response:
-    """What changed between two runs, and whether it is chance."""
+    """Compare two runs: what changed, and whether it may be chance."""
     state = state_of(request)
     accepted = tuple(state.settings.config.accepted)
     rules = GateRules(query.gate, query.margin, query.strict, accepted=accepted, today=date.today())

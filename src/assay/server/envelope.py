@@ -34,9 +34,9 @@ CODES: dict[Code, tuple[int, str]] = {
     "UNAUTHORIZED": (401, "No valid token or session"),
     "FORBIDDEN": (403, "The token can only read, or another website sent the request"),
     "NOT_FOUND": (404, "Resource not found"),
-    "METHOD_NOT_ALLOWED": (405, "The path has no such method"),
+    "METHOD_NOT_ALLOWED": (405, "The path does not support this method"),
     "PAYLOAD_TOO_LARGE": (413, "The body is larger than 1 MiB"),
-    "UNSUPPORTED_MEDIA_TYPE": (415, "The body is not JSON by its content type, or compressed"),
+    "UNSUPPORTED_MEDIA_TYPE": (415, "The content type is not JSON, or the body is compressed"),
     "INTERNAL_ERROR": (500, "Unexpected server error"),
     "UNAVAILABLE": (503, "The store cannot be reached (only health)"),
 }

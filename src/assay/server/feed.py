@@ -1,4 +1,4 @@
-"""The events of a run for all who follow it: the latest ones, and the counts so far."""
+"""The events of a run for all clients: the latest ones, and the counts so far."""
 
 from __future__ import annotations
 

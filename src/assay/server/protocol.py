@@ -137,7 +137,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         upgrade, method = sys.exception(), self.parser.get_method()
         assert isinstance(upgrade, HttpParserUpgrade)
         if method == b"CONNECT":
-            self.send_400_response("This server is no proxy")
+            self.send_400_response("This server is not a proxy")
             return
         lines = [b"%b %b HTTP/%b" % (method, self.url, self.parser.get_http_version().encode())]
         lines += [b"%b: %b" % pair for pair in _without_upgrade(self.headers)]

@@ -39,7 +39,7 @@ log = logging.getLogger("assay.server")
 SERVE = "serve"
 #: More concurrent runs would only slow each other down.
 MAX_RUNS = 16
-TOO_MANY = f"{MAX_RUNS} runs are under way: wait for one to end, or cancel it"
+TOO_MANY = f"{MAX_RUNS} runs are in progress: wait for one to end, or cancel it"
 #: The note of a run that stopped because its server did; the next server resumes it.
 STOPPED = "stopped with the server"
 #: The note of a run that was cancelled, and is not resumed.
@@ -68,7 +68,7 @@ class RunHandle(msgspec.Struct):
     run_id: str = ""
 
     def cancel(self, times: int) -> None:
-        """Request cancellation, unless it was requested so often before; only in the event loop."""
+        """Request cancellation, unless it was requested as often before; only in the event loop."""
         if self.cancellation.requests < times:
             self.cancellation.request(WAS_CANCELLED)
 
@@ -286,7 +286,7 @@ class RunManager:
     def _execute(
         self, handle: RunHandle, request: runs.RunRequest, given: dict[str, Any]
     ) -> RunStatus | BaseException | None:
-        """How the run ended, or why it did not start; None if another process has the say."""
+        """How the run ended, or why it did not start; None if another process decides that."""
         try:
             done = wait_for(lambda: runs.execute_in(self.settings, self.store, request, given))
             return done.record.status

@@ -73,7 +73,7 @@ def _cases_by_id(ids: list[str], store: Store) -> list[TestCase]:
     for case_id in ids:
         case = found.get(case_id)
         if case is None:
-            raise invalid(f"Field 'test_cases' names {case_id}, which is no test case")
+            raise invalid(f"Field 'test_cases' names {case_id}, which is not a test case")
         cases.append(case)
     return cases
 
@@ -100,6 +100,8 @@ def _check_options(options: dict[str, Any], state: State) -> None:
         value = getattr(given, name)
         if value not in (None, getattr(configured, name)) and value > most:
             raise invalid(f"Option '{name}' is {value}; at most {most} is allowed here")
+    if given.of is not None and _may_be_file(given.of, state.store):
+        raise invalid("Option 'of' must be the id of a run, or the name of a baseline")
     baseline = None if given.baseline == configured.baseline else given.baseline
     if baseline is not None and _may_be_file(baseline, state.store):
         raise invalid("Option 'baseline' must be the id of a run, or the name of a baseline")

@@ -70,7 +70,7 @@ async def start_run(body: schemas.NewRun, request: Request) -> Response:
 
 @router.get("/api/runs", **answers(RunPage))
 async def list_runs(query: Annotated[schemas.RunQuery, Query()], request: Request) -> Response:
-    """The runs, the newest first."""
+    """List runs, newest first."""
     store = state_of(request).store
     records = await asyncio.to_thread(store.runs, query.limit, query.before)
     baselines = await asyncio.to_thread(store.baselines)
@@ -80,7 +80,7 @@ async def list_runs(query: Annotated[schemas.RunQuery, Query()], request: Reques
 
 @router.get(_ONE, **answers(Run, "NOT_FOUND"))
 async def get_run(run: Requested, request: Request) -> Response:
-    """One run: its progress, or its result."""
+    """Retrieve a run: its progress, or its result."""
     return success(await _run_data(run.id, state_of(request)))
 
 
@@ -108,9 +108,9 @@ async def follow_run(
         ),
     ] = "",
 ) -> Response:
-    """The events of a run while it goes on, as server-sent events.
+    """The events of a run while it is in progress, as server-sent events.
 
-    `progress`, `started`, `trial` and `notice`, `finished` at the end.
+    They are `progress`, `started`, `trial` and `notice`, and `finished` at the end.
     """
     state = state_of(request)
     handle = await state.run_manager.settled(run.id)
@@ -123,23 +123,23 @@ async def follow_run(
 
 @router.post(f"{_ONE}/cancel", **answers(Run, "NOT_FOUND", *WITH_BODY, status=202))
 async def cancel_run(body: schemas.Empty, run: Requested, request: Request) -> Response:
-    """Stop a run: trials in flight may finish; a second time they may not."""
+    """Cancel a run. Trials in flight may finish; a second request cancels them too."""
     state, run_id = state_of(request), run.id
     handle = await state.run_manager.settled(run_id)
     may_be_abandoned = handle is None and is_unfinished(await requested_run(run_id, request))
     if not (may_be_abandoned and await state.run_manager.cancel_abandoned(run_id)):
-        record = await requested_run(run_id, request)  # it may have ended meanwhile
+        record = await requested_run(run_id, request)  # it may have ended since
         if handle is None and not is_unfinished(record):
             raise invalid(f"The run is {record.status}; there is nothing to cancel")
         if record.started_by != SERVE:
-            raise invalid("A command is at work on the run; there is nothing to cancel here")
+            raise invalid("A command is executing the run; it cannot be cancelled here")
         await state.run_manager.cancel(handle, record)
     return success(await _run_data(run_id, state), 202)
 
 
 @router.post(f"{_ONE}/resume", **answers(Run, "NOT_FOUND", *WITH_BODY, status=202))
 async def resume_run(body: schemas.Empty, run: Requested, request: Request) -> Response:
-    """Resume a run of a server that was cancelled or failed: only missing trials are repeated."""
+    """Resume a run of a server that was cancelled or failed; only missing trials are made."""
     state, run_id = state_of(request), run.id
     handle = await state.run_manager.settled(run_id)
     record = await requested_run(run_id, request)

@@ -115,7 +115,7 @@ class TestCaseQuery(Page):
     tag: Annotated[
         Storable,
         Field(
-            description="Filter by tag: a part of one, in upper or lower case; empty: any tag.",
+            description="Filter by tag: any part of a tag, ignoring case; empty means all.",
             examples=["geography"],
         ),
     ] = OMITTED
@@ -137,7 +137,9 @@ class CompareQuery(StrictModel):
         Field(ge=0, le=1, description="The difference in pass rates that does not matter."),
     ] = 0.02
     strict: Annotated[
-        bool, Field(description="No clear decision fails it too."), BeforeValidator(_FLAGS.get)
+        bool,
+        Field(description="Also fail if the comparison is inconclusive."),
+        BeforeValidator(_FLAGS.get),
     ] = False
 
 

@@ -60,7 +60,7 @@ class Access(msgspec.Struct, frozen=True):
         if not local and not tokens:
             raise UsageError(
                 f"{host!r} can be reached from other machines: set {TOKENS_VARIABLE} to the"
-                " tokens that let them in, or serve on 127.0.0.1"
+                " accepted tokens, or serve on 127.0.0.1"
             )
         hosts = {"localhost", *map(_checked_host, names)}
         if not local:

@@ -108,7 +108,7 @@ async def update_test_case(
             current.id, changes, state.now(), given.get("modified_at")
         )
         return success_json(_json(await wrap_future(changed)))
-    except NotInStore:  # it was deleted meanwhile
+    except NotInStore:  # it has just been deleted
         raise not_found() from None
     except Outdated as error:
         raise _read_only("modified_at", error.modified_at) from None

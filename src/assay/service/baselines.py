@@ -39,7 +39,7 @@ class Update(msgspec.Struct, frozen=True):
 def set_baseline(
     name: str, run: str = "latest", *, accept: bool = False, store: str | None = None
 ) -> RunRecord:
-    """Name a run, to compare others with it; the name is taken from the run that had it.
+    """Point a name to a run, so that others are compared with it.
 
     Raises BaselineRefused for a run that is partial or has lost cases, unless `accept` is set; then
     the history of the name starts anew.
@@ -65,7 +65,7 @@ def set_in_store(
 
 
 def update_baseline(name: str, run: str = "latest", *, store: str | None = None) -> Update:
-    """Move the name to a run if that is no step back; otherwise keep it, and say why.
+    """Move the name to a run if that is not a step back; the result says why it did not move.
 
     The run must be complete, newer, have every case of the baseline that still exists, and the
     verdict of its comparison with the baseline must be `passed`.

@@ -202,7 +202,7 @@ class CalibrationSession:
         has more labels, from another file.
         """
         if not self._file.exists():
-            where = f"there is no file of labels {shown_path(self._file)}"
+            where = f"there is no label file {shown_path(self._file)}"
             raise UsageError(f"{where}: write one, or let --sample 50 ask for labels")
         pairs, unknown = self._pairs(labels.read(self._file))
         if not pairs:
@@ -226,7 +226,7 @@ class CalibrationSession:
         )
 
     def _pairs(self, given: Sequence[Label]) -> tuple[dict[str, list[tuple[bool, bool]]], int]:
-        """By run, what people and the judge say about the same answers; and labels of no answer."""
+        """By run, the labels and the judge's verdicts on the same answers; and unused labels."""
         by_run: dict[str, list[Label]] = {}
         for label in given:
             by_run.setdefault(label.run or self.record.id, []).append(label)
@@ -305,6 +305,6 @@ def _match(
             continue
         before = matched.setdefault(refs[0], label)  # one may name the suite, another may not
         if before.passed != label.passed:
-            message = f"{label.id!r} is labelled otherwise on line {before.line}: keep one of them"
+            message = f"{label.id!r} has a different label on line {before.line}: keep one of them"
             raise UsageError(f"{shown_path(file)}:{label.line}: {message}")
     return matched, unknown

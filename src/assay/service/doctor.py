@@ -142,7 +142,7 @@ def _plugins() -> Iterator[Finding]:
             fix = "repair or uninstall it"
             yield Finding("plugins", entry.name, "problem", entry.fault, fix, 2)
     usable = sum(not entry.fault for entry in entries)
-    yield Finding("plugins", "registered", "ok", f"{usable} parts can be used")
+    yield Finding("plugins", "registered", "ok", f"{usable} plugins available")
 
 
 def _targets(settings: Settings, only: str | None, probe: Probe) -> Iterator[Finding]:
@@ -188,7 +188,7 @@ def _target(
     needs = [_need(area, name, need, probe) for need in spec.needs()]
     yield from needs
     if not any(finding.state == "problem" for finding in needs):
-        yield Finding(area, name, "ok", f"{spec.provider}: its settings are right")
+        yield Finding(area, name, "ok", f"{spec.provider}: settings are valid")
 
 
 def _need(area: str, name: str, need: Need, probe: Probe) -> Finding:
@@ -230,12 +230,16 @@ def _store(settings: Settings, url: str, probe: Probe) -> Iterator[Finding]:
         free = probe.free(settings.root)
         if free < LOW_DISK_BYTES:
             state: State = "problem" if free < FULL_DISK_BYTES else "warning"
-            message = f"the disk has {free >> 20:,} MiB left"
-            yield Finding("store", "disk", state, message, "make room", 3 * (state == "problem"))
+            message = f"only {free >> 20:,} MiB free"
+            yield Finding(
+                "store", "disk", state, message, "free some space", 3 * (state == "problem")
+            )
         else:
-            yield Finding("store", "disk", "ok", f"{free >> 30:,} GiB are free")
+            yield Finding("store", "disk", "ok", f"{free >> 30:,} GiB free")
     except OSError as error:
-        yield Finding("store", "disk", "warning", f"it cannot be looked at: {error.strerror}")
+        yield Finding(
+            "store", "disk", "warning", f"free space cannot be determined: {error.strerror}"
+        )
     if scheme == "sqlite" and not (settings.root / path).exists():
         yield _new_store(settings.root / path)
         return
@@ -252,12 +256,12 @@ def _store(settings: Settings, url: str, probe: Probe) -> Iterator[Finding]:
 
 
 def _new_store(file: Path) -> Finding:
-    """A store that does not exist yet: can the first run make it?"""
+    """A store that does not exist yet: can the first run create it?"""
     folder = next(parent for parent in file.parents if parent.exists())
     if os.access(folder, os.W_OK):
-        return Finding("store", "sqlite", "ok", f"the first run makes {shown_path(file)}")
-    message = f"{shown_path(file)} cannot be made: {shown_path(folder)} is not writable"
-    return Finding("store", "sqlite", "problem", message, "name another under 'store'", 3)
+        return Finding("store", "sqlite", "ok", f"the first run creates {shown_path(file)}")
+    message = f"{shown_path(file)} cannot be created: {shown_path(folder)} is not writable"
+    return Finding("store", "sqlite", "problem", message, "set another 'store' in assay.yaml", 3)
 
 
 def _seed_manifest(settings: Settings) -> Iterator[Finding]:
@@ -270,8 +274,8 @@ def _seed_manifest(settings: Settings) -> Iterator[Finding]:
     if seeds.file.is_file():
         yield Finding("seed manifest", seeds.name, "ok", f"{len(seeds.data)} entries")
     elif "seed_manifest" in settings.config.model_fields_set:
-        fix = "write it, or take 'seed_manifest' out of the configuration"
-        yield Finding("seed manifest", seeds.name, "warning", "it is not there", fix)
+        fix = "create it, or remove 'seed_manifest' from the configuration"
+        yield Finding("seed manifest", seeds.name, "warning", "the file does not exist", fix)
     else:
         yield Finding("seed manifest", "-", "ok", "there is none; {{seed:...}} tokens need one")
 
@@ -291,7 +295,7 @@ def _tools(settings: Settings) -> Iterator[Finding]:
 def _git(settings: Settings) -> Finding:
     found = environment_of(settings.root).get("git")
     if found is None:
-        fix = "`git init` lets results record their revision"
-        return Finding("git", "revision", "warning", "the project is in no git repository", fix)
-    changes = ", with changes that are not committed" if found["dirty"] else ""
+        fix = "run `git init`, so that results record their revision"
+        return Finding("git", "revision", "warning", "the project is not in a git repository", fix)
+    changes = ", with uncommitted changes" if found["dirty"] else ""
     return Finding("git", "revision", "ok", found["revision"][:12] + changes)

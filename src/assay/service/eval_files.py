@@ -12,8 +12,9 @@ from typing import Any, cast
 import msgspec
 from msgspec.structs import replace
 
-from assay.errors import AssayError, EvalFileErrors, Problem, UsageError, cause_of, error_for
+from assay.errors import AssayError, EvalFileErrors, UsageError, cause_of, error_for
 from assay.model.case import Suite
+from assay.problems import Problem
 from assay.service.project import find_settings, import_plugins
 from assay.settings import Settings, shown_path
 from assay.suites import ledger
@@ -28,7 +29,7 @@ Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 
 class Loaded(msgspec.Struct, frozen=True):
-    """The valid suites, all problems, and the files that were passed over, with the reason."""
+    """The valid suites, all problems, and the skipped files with the reason."""
 
     suites: tuple[Suite, ...]
     problems: tuple[Problem, ...]

@@ -276,7 +276,7 @@ def remove_runs(runs: Iterable[str], *, store: str | None = None) -> list[str]:
             _check_removable(record, opened)
         with _set_aside(results_folder(settings), records):
             for run_id in records:
-                with opened.lease(run_id):  # no process may resume it meanwhile
+                with opened.lease(run_id):  # no other process may resume it now
                     opened.delete(run_id)
     return list(records)
 

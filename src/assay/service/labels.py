@@ -1,4 +1,4 @@
-"""Files of labels: people's verdicts on answers, one case per line, in CSV or JSONL."""
+"""Label files: people's verdicts on answers, one case per line, in CSV or JSONL."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Label(NamedTuple):
 def check_file(file: Path) -> None:
     """Raise UsageError unless the suffix is that of a known format."""
     if file.suffix.lower() not in SUFFIXES:
-        raise UsageError(f"{shown_path(file)}: a file of labels ends in .csv or .jsonl")
+        raise UsageError(f"{shown_path(file)}: the name of a label file must end in .csv or .jsonl")
 
 
 def read(file: Path) -> list[Label]:
@@ -57,7 +57,7 @@ def read(file: Path) -> list[Label]:
         label = _label(row, line, file)
         first = found.setdefault((label.suite, label.id, label.run), label)
         if first.passed != label.passed:
-            message = f"{label.id!r} is labelled otherwise on line {first.line}"
+            message = f"{label.id!r} has a different label on line {first.line}"
             raise _wrong(file, line, f"{message}: keep one of them")
     return list(found.values())
 
@@ -116,7 +116,7 @@ def _csv_rows(text: str, file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _jsonl_rows(text: str, file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    # Not splitlines: JSON strings may contain line breaks such as U+2028 as they are.
+    # Not splitlines: JSON strings may contain unescaped line breaks such as U+2028.
     for line, row in enumerate(text.split("\n"), 1):
         if not row.strip():
             continue

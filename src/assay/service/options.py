@@ -7,10 +7,11 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from assay import registry
-from assay.errors import Problem, UsageError
+from assay.errors import UsageError
 from assay.model.evaluator import Evaluators, EvaluatorSpec
 from assay.model.options import DerivedRun, RunOptions, options_where
 from assay.model.run import RunRecord
+from assay.problems import Problem
 from assay.redaction import MARK
 from assay.settings import OVERRIDES, Settings, environment
 from assay.wire.document import Document
@@ -27,7 +28,7 @@ def options_of(
 ) -> RunOptions:
     """By precedence: given, of the earlier run, environment, assay.yaml.
 
-    An `derived` does not have all options of the earlier run; a resumed run, None, has.
+    A `derived` run does not inherit all options of the earlier run; a resumed run (None) does.
     """
     defaults = settings.config.defaults
     known = {name: getattr(defaults, name) for name in defaults.model_fields_set}

@@ -241,7 +241,9 @@ def _noise_model(request: PlanRequest, store: Store) -> NoiseModel:
     for trials in by_case(store.facts(record.id)):
         noise.add([t for t in repeats_of(trials) if t.outcome in JUDGED])
     if not noise.cases:
-        raise UsageError(f"no case was judged in the run {record.id}: it tells nothing")
+        raise UsageError(
+            f"no case was judged in the run {record.id}: there is nothing to estimate from"
+        )
     return _with_baseline(record, noise, store) or noise.alone(record.id)
 
 
@@ -280,7 +282,8 @@ class _NoiseSamples:
             source = f"from the repeats of the run {run_id}"
             return NoiseModel(max(self.flips.mean, least), noise, source, self.cases, self.graded)
         rate = self.passed / self.cases
-        source = f"at worst, from the pass rate of the run {run_id}; repeats would tell more"
+        found = f"at worst, from the pass rate of the run {run_id}"
+        source = f"{found}; repeats would give a better estimate"
         worst = Variances(2 * (self.scores.variance or 0.0))
         return NoiseModel(max(2 * rate * (1 - rate), least), worst, source, self.cases, self.graded)
 

@@ -6,7 +6,8 @@ from importlib import import_module
 from pathlib import Path
 
 from assay import registry
-from assay.errors import ConfigError, Problem, UsageError, cause_of
+from assay.errors import ConfigError, UsageError, cause_of
+from assay.problems import Problem
 from assay.registry import Registered
 from assay.settings import Settings
 

@@ -12,12 +12,13 @@ from msgspec.structs import replace
 
 from assay.engine.plan import DefaultEvaluators
 from assay.engine.run_spec import project_path
-from assay.errors import Problem, UsageError
+from assay.errors import UsageError
 from assay.model.case import EvalCase, Suite
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.message import Message
 from assay.model.run import PYTHON_SUITE, RunRecord
 from assay.model.unchecked import unchecked_expectations
+from assay.problems import Problem
 from assay.settings import Settings
 from assay.suites.discovery import loader_for
 from assay.wire.validation_errors import kind_of

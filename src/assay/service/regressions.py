@@ -34,7 +34,9 @@ def add(
     `verify` is given the block of the new case, and may raise before anything is written.
     """
     if not re.fullmatch(r"[^\s./\\:][^\s/\\:]*", tool) or not tool.isprintable():
-        raise UsageError(f"{tool!r} is not the name of a tool that a file can be called after")
+        raise UsageError(
+            f"{tool!r} is not a valid tool name: the regression file is named after the tool"
+        )
     file = working_directory() / folder / f"{tool}{ledger.SUFFIX}"
     if not is_absent(file):
         problems = load_file(file, find_settings().for_file(file))[1]
@@ -73,5 +75,5 @@ def _files(paths: Paths) -> Sequence[Path]:
     if error := error_for(problems):
         raise error
     if not files and not found.lost:
-        raise UsageError("there is no *.regression.json in the paths given")
+        raise UsageError("the given paths contain no *.regression.json file")
     return [*files, *found.lost]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from functools import partial
 from typing import Any, TypeVar, cast
 
 from msgspec.structs import asdict, replace
 
 from assay.engine.recorded import was_asked
+from assay.model.comparison import CaseRef
 from assay.model.run_result import RunResult
 from assay.ports import Store
 from assay.service.report import report
@@ -55,6 +56,7 @@ class Run(RunResult, frozen=True, kw_only=True):
             replace(
                 suite,
                 entries=partial(_read, suite.entries, handle),
+                records=suite.records and partial(_read, suite.records, handle),
                 comparability=partial(_read, suite.comparability, handle),
             )
             for suite in result.suites
@@ -74,8 +76,12 @@ class Run(RunResult, frozen=True, kw_only=True):
         report(self, format, out)
         return out.getvalue()
 
-    def observations(self) -> Iterator[bytes]:
-        """What the target did, as lines of a replay file: one per trial, repeats in order."""
+    def observations(self, only: Set[CaseRef] | None = None) -> Iterator[bytes]:
+        """What the target did, as lines of a replay file: one per trial, repeats in order.
+
+        `only` are the cases to include; None for all.
+        """
         for trial in self.store.trials(self.id):
-            if was_asked(trial) and not trial.confirms:
+            wanted = only is None or (trial.suite, trial.case_id) in only
+            if wanted and was_asked(trial) and not trial.confirms:
                 yield trial.observation

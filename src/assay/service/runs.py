@@ -27,17 +27,18 @@ from assay.engine.plan import DefaultEvaluators
 from assay.engine.recorded import StoredAnswers
 from assay.engine.resuming import resumable
 from assay.engine.run_spec import Compare, RunSpec, project_path
-from assay.errors import Problem, StoreError, UsageError, error_for
-from assay.model.case import EvalCase, Suite
-from assay.model.comparison import CaseRef, Comparison
+from assay.errors import StoreError, UsageError, error_for
+from assay.model.case import Suite
+from assay.model.comparison import Comparison
 from assay.model.events import Listener, Notice
 from assay.model.options import DerivedRun, RunOptions
 from assay.model.run import RunRecord
 from assay.model.run_result import RunResult
 from assay.ports import Store, Target
+from assay.problems import Problem
 from assay.results.builder import RunResultBuilder
 from assay.seed_manifest import Seeds
-from assay.service import python_suites
+from assay.service import python_suites, selection
 from assay.service.eval_files import Paths, as_paths, load_all
 from assay.service.history import compare_with_base, restored, rules_of
 from assay.service.options import default_evaluators, options_of
@@ -201,7 +202,7 @@ def _check_request(request: RunRequest) -> None:
     """Only one earlier run may be named. A bare `--resume` continues a begun `--rerun-failed`."""
     if request.resume and request.rerun_failed is not None:
         both = f"--resume {request.resume} and --rerun-failed {request.rerun_failed}"
-        raise UsageError(f"{both} name two runs to go back to: leave one of them out")
+        raise UsageError(f"{both} name two earlier runs: give only one of them")
 
 
 def _run_spec(
@@ -209,10 +210,15 @@ def _run_spec(
 ) -> RunSpec:
     _check_request(request)
     earlier = find_run(request.earlier, store) if request.earlier else None
-    options = _options(request, given, settings, earlier)
+    options = selection.with_run(
+        _options(request, given, settings, earlier),
+        store,
+        earlier=request.rerun_failed or request.regrade,
+        resumes=request.resume == "",
+    )
     base, origin = _find_base(request.baseline, options, store), _origin(request, earlier)
     # A run based on another one looks its cases up, which a stream cannot do.
-    request = replace(request, stream=request.stream and not origin)
+    request = replace(request, stream=request.stream and not origin and not options.of)
     suites, paths = _suites(request, options, settings, store, earlier)
     defaults = default_evaluators(options, settings)
     _report(list(python_suites.unchecked(suites, DefaultEvaluators(defaults))), request, options)
@@ -239,7 +245,8 @@ def _run_spec(
         reports=request.hooks.reports,
         origin=origin,
     )
-    spec = with_work(_with_origin(spec), request.store or settings.config.store)
+    spec = selection.only_selected(_with_origin(spec))
+    spec = with_work(spec, request.store or settings.config.store)
     if request.resume is None:
         return spec
     named = earlier if request.resume else None
@@ -267,7 +274,7 @@ def _origin(request: RunRequest, earlier: RunRecord | None) -> dict[str, str]:
 def _with_origin(spec: RunSpec) -> RunSpec:
     """With the cases, and for a regrade the answers, of the run that it is based on."""
     if run_id := spec.origin.get("rerunFailed"):
-        return _with_failed(spec, spec.store.run(run_id))
+        return selection.only_failed(spec, spec.store.run(run_id))
     if run_id := spec.origin.get("regraded"):
         answers = StoredAnswers(spec.store.run(run_id), spec.store)
         files = [project_path(suite.file, spec.settings) for suite in spec.suites]
@@ -275,23 +282,6 @@ def _with_origin(spec: RunSpec) -> RunSpec:
             spec, target=answers, wanted=lambda suite, case: answers.has(files[suite], case)
         )
     return spec
-
-
-def _with_failed(spec: RunSpec, earlier: RunRecord) -> RunSpec:
-    """With only the cases that failed or errored in the earlier run."""
-    outcomes = outcomes_of(earlier.id, spec.store, spec.settings.root)
-    failed = {case.ref for case in outcomes if case.outcome in ("failed", "errored")}
-    files = [project_path(suite.file, spec.settings) for suite in spec.suites]
-
-    def wanted(suite: int, case: EvalCase) -> bool:
-        return CaseRef(files[suite], case.id) in failed
-
-    nothing = ""
-    if not failed:
-        nothing = f"no case failed in the run {earlier.id}: there is nothing to rerun"
-    elif not any(wanted(i, case) for i, suite in enumerate(spec.suites) for case in suite):
-        nothing = f"none of the cases that failed in the run {earlier.id} is in these files"
-    return replace(spec, wanted=wanted, nothing_wanted=nothing)
 
 
 def _find_base(run: RunResult | None, options: RunOptions, store: Store) -> Outcomes | None:
@@ -371,7 +361,7 @@ def _load(
     warnings = [problem for problem in loaded.problems if problem not in ignored]
     _report(warnings, request, options)
     for file, reason in loaded.skipped_files:
-        request.hooks.listen(Notice(f"passed over {file}: {reason}"))
+        request.hooks.listen(Notice(f"skipped {file} ({reason})"))
     return loaded.suites
 
 

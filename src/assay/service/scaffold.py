@@ -115,7 +115,7 @@ def write_project(folder: Path) -> list[Path]:
         shown_path(p) for p in (folder, folder / "evals") if os.path.lexists(p) and not p.is_dir()
     ]
     if taken:
-        raise UsageError(f"already there, and not overwritten: {', '.join(taken)}")
+        raise UsageError(f"files already exist and are not overwritten: {', '.join(taken)}")
     written: list[Path] = []
     try:
         for file, text in files.items():

@@ -18,7 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from assay.engine.run_spec import project_path
-from assay.errors import EvalFileErrors, Problem, UsageError
+from assay.errors import EvalFileErrors, UsageError
 from assay.model.case import EvalCase
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.test_case import (
@@ -32,6 +32,7 @@ from assay.model.test_case import (
     storable,
 )
 from assay.ports import Store
+from assay.problems import Problem
 from assay.service.eval_files import Paths, as_paths, load_all
 from assay.service.project import project
 from assay.service.store import open_store, project_store
@@ -182,7 +183,7 @@ def _validate(
             message = f"the id {imported_case.name!r} is taken by another test case of the import"
             imported_cases.refuse(imported_case.problem("duplicate-id", message))
         elif known.get(str(case.id), case) is None:
-            message = f"the test case {case.id} was deleted, and its id is not given again"
+            message = f"the test case {case.id} was deleted, and its id cannot be used again"
             imported_cases.refuse(imported_case.problem("duplicate-id", message))
         else:
             cases[case.id] = case
@@ -225,7 +226,7 @@ def _tag_problems(imported_case: ImportedCase, added: tuple[str, ...]) -> Iterat
     if len(every) > MAX_TAGS:
         yield imported_case.problem("too-large", f"{len(every)} tags are more than {MAX_TAGS}")
     if not all(1 <= len(tag) <= MAX_TAG and storable(tag) for tag in every):
-        yield imported_case.problem("wrong-value", f"a tag has not 1 to {MAX_TAG} characters")
+        yield imported_case.problem("wrong-value", f"a tag must have 1 to {MAX_TAG} characters")
 
 
 def _new_test_case(

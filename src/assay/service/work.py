@@ -40,7 +40,7 @@ from assay.work_orders import keep
 
 
 class RunOrder(msgspec.Struct, frozen=True):
-    """What a process has to know of a run to grade the cases of one of its streamed suites.
+    """What a process needs to grade the cases of one of the streamed suites of a run.
 
     `modules` register evaluators. With a `store`, the worker saves its trials there.
     """

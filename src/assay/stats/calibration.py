@@ -24,7 +24,7 @@ class Confusion(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         counts = (self.right_passes, self.wrong_passes, self.wrong_failures, self.right_failures)
         if min(counts) < 0:
-            raise ValueError(f"{self!r} counts answers; no count may be negative")
+            raise ValueError(f"{self!r} counts answers; counts must not be negative")
 
     @classmethod
     def of(cls, labels: Iterable[tuple[bool, bool]]) -> Confusion:

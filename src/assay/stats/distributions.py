@@ -15,7 +15,7 @@ _TINY = 1e-300
 def check_level(level: float) -> None:
     """Raise ValueError unless a confidence level or power lies between 0 and 1."""
     if not 0 < level < 1:
-        raise ValueError(f"the level is {level!r}; it must lie between 0 and 1, as 0.95 does")
+        raise ValueError(f"the level is {level!r}; it must be between 0 and 1, for example 0.95")
 
 
 def normal_cdf(z: float) -> float:

@@ -182,7 +182,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 def _check(least: int) -> None:
     if least < 0:
-        raise ValueError(f"{least!r} is no number of cases; no count may be negative")
+        raise ValueError(f"{least!r} is not a number of cases; counts must not be negative")
 
 
 def _phi(pairs: Pairs) -> float:

@@ -102,7 +102,7 @@ def approximate_cases(difference: float, discordant: float, aim: Aim = DEFAULT) 
     """The usual formula for McNemar's test, which gives a few cases less than the exact form."""
     _check(discordant, difference)
     if difference == 0:
-        raise ValueError("the difference is 0; no number of cases shows that")
+        raise ValueError("the difference is 0; no number of cases can detect that")
     spread = critical_z(1 - aim.alpha) * math.sqrt(discordant)
     spread += quantile(aim.power) * math.sqrt(discordant - difference**2)
     return math.ceil((spread / difference) ** 2)
@@ -129,7 +129,7 @@ def score_cases_needed(
 ) -> int:
     """Miller's sample size for a difference of mean scores, with repeated attempts."""
     if difference == 0:
-        raise ValueError("the difference is 0; no number of cases shows that")
+        raise ValueError("the difference is 0; no number of cases can detect that")
     variance = variances.total(repeats_before, repeats_now)
     return max(math.ceil(aim.reach**2 * variance / difference**2), 1)
 

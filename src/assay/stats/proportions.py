@@ -92,4 +92,6 @@ def rate_bounds(passed: int, judged: int, planned: int) -> Interval | None:
 
 def _check(part: int, whole: int) -> None:
     if not 0 <= part <= whole:
-        raise ValueError(f"{part!r} of {whole!r} is no share; the part must lie between 0 and that")
+        raise ValueError(
+            f"{part!r} of {whole!r} is not a share; the part must be between 0 and the whole"
+        )

@@ -2,7 +2,7 @@
 
 If nothing changed, each discordant pair is the toss of a fair coin. A gambler who bets on
 every toss, with a mixture of all biases, ends up with E times the stake. The chance that E
-ever reaches 1 / alpha is at most alpha, however often one looks (Ville's inequality). The
+ever reaches 1 / alpha is at most alpha, however often it is checked (Ville's inequality). The
 order of the cases must be random.
 """
 
@@ -25,7 +25,9 @@ _LOG_TWO = math.log(2)
 def log_e_value(lost: int, gained: int, side: Side = "both") -> float:
     """The logarithm of the e-value; `side` is the direction of the bets."""
     if min(lost, gained) < 0:
-        raise ValueError(f"{lost!r} lost and {gained!r} gained are counts; none may be negative")
+        raise ValueError(
+            f"{lost!r} lost and {gained!r} gained are counts; they must not be negative"
+        )
     a, b = lost + 0.5, gained + 0.5
     mixture = (lost + gained) * _LOG_TWO + log_beta(a, b) - math.log(math.pi)
     if side == "both":
@@ -52,7 +54,9 @@ class Sequential(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if not 0 < self.alpha < 1:
-            raise ValueError(f"alpha is {self.alpha!r}; it must lie between 0 and 1, as 0.05 does")
+            raise ValueError(
+                f"alpha is {self.alpha!r}; it must be between 0 and 1, for example 0.05"
+            )
 
     @property
     def e_value(self) -> float:

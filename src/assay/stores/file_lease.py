@@ -1,4 +1,4 @@
-"""A lease on a run: a lock on a file beside the store."""
+"""A lease on a run: a lock on a file next to the store."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class FileLease:
         return stream
 
     def is_held(self) -> bool:
-        """Does any process hold the lease now? Asking keeps no other process from taking it."""
+        """Does any process hold the lease now? The check does not keep others from taking it."""
         with writing(shown_path(self._file)):
             try:
                 stream = self._file.open("rb")

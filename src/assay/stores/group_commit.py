@@ -80,7 +80,7 @@ class GroupCommit(Generic[T]):
                 return
 
     def _gather(self, first: Write[T]) -> tuple[list[Write[T]], bool]:
-        """All that is queued by now, up to MAX_GROUP, and whether nothing will follow."""
+        """All items in the queue, up to MAX_GROUP, and whether the queue was closed."""
         group = [first]
         while len(group) < MAX_GROUP:
             try:

@@ -46,7 +46,7 @@ class MemoryStore:
     def begin(self, run: RunRecord) -> None:
         with self._open():
             if run.id in self._runs:
-                raise StoreError(f"there is a run {run.id!r} already")
+                raise StoreError(f"a run {run.id!r} already exists")
             self._runs[run.id] = run
             self._trials[run.id] = {}
 

@@ -54,7 +54,7 @@ def _version(connection: sqlite3.Connection, name: str, known: int) -> int:
         raise StoreError(f"{name}: this is a database of another program; name another file")
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version > known:
-        found = f"the store has schema {version}, and this version of Assay knows {known}"
+        found = f"the store has schema {version}, and this version of Assay supports up to {known}"
         raise StoreError(f"{name}: {found}; update Assay")
     return int(version)
 

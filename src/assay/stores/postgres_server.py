@@ -41,7 +41,7 @@ DEFAULTS: dict[str, Any] = {
     "tcp_user_timeout": 30_000,
 }
 
-_LOCKED = "another process keeps it locked; wait for that one to end"
+_LOCKED = "it is locked by another process; wait until that ends"
 LOST = "the connection was lost; what was not acknowledged may be missing"
 _STARTING = "the server is starting or stopping; wait until it accepts connections"
 _UNREACHABLE = "the server cannot be reached; check host and port, and whether it runs"
@@ -54,10 +54,10 @@ FAULTS = {
     "08": LOST,
     "25006": "it is read-only; name the primary server, or let the user write",
     "28": _REFUSED,
-    "3D000": "there is no such database; make it with `createdb`",
+    "3D000": "the database does not exist; create it with `createdb`",
     "42501": "the user may not do this; grant CREATE on its schema, and TEMPORARY",
     "42P07": "it has tables of another program; name another database",
-    "53100": "the disk of the server is full; make room",
+    "53100": "the disk of the server is full; free some space",
     "53200": "the server has no memory left",
     "53300": "the server has no connection left; close others, or raise max_connections",
     "55P03": _LOCKED,
@@ -148,15 +148,15 @@ class PostgresServer:
         return True
 
     @contextmanager
-    def translating_errors(self, otherwise: str | None = _DAMAGED) -> Iterator[None]:
+    def translating_errors(self, default: str | None = _DAMAGED) -> Iterator[None]:
         """Turns errors of the server into StoreErrors that say what to do.
 
-        `otherwise` is the message for all other errors; with None they are raised unchanged.
+        `default` is the message for all other errors; with None they are raised unchanged.
         """
         try:
             yield
         except psycopg.Error as error:
-            fault = _fault(error) or otherwise
+            fault = _fault(error) or default
             if fault is None:
                 raise
             raise StoreError(self.message(fault, error)) from error
@@ -206,7 +206,7 @@ def transaction(connection: psycopg.Connection) -> Iterator[None]:
 
 
 def usable(connection: psycopg.Connection) -> bool:
-    """Is an idle connection still open? Unasked, a server sends only that it closes it."""
+    """Is an idle connection still open? All that a server sends on one is that it closes it."""
     if connection.closed:
         return False
     with selectors.DefaultSelector() as watched:
@@ -221,7 +221,7 @@ def without_password(url: str) -> str:
     except psycopg.Error:
         # Without the error: it may quote a part of the password.
         form = "such as 'postgresql://user@host/database'; write % in it as %25"
-        raise StoreError(f"the URL of the store is not one of PostgreSQL, {form}") from None
+        raise StoreError(f"the URL of the store is not a PostgreSQL URL, {form}") from None
     user = f"{parts['user']}@" if parts.get("user") else ""
     port = f":{parts['port']}" if parts.get("port") else ""
     return f"postgresql://{user}{parts.get('host', '')}{port}/{parts.get('dbname', '')}"

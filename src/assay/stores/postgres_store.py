@@ -286,7 +286,7 @@ class PostgresDatabase:
         return lease.is_lost
 
     def held(self, run_id: str) -> bool:
-        """Looks the lock up: to try it would keep other processes from taking it meanwhile."""
+        """Looks the lock up: trying to take it could keep another process from taking it."""
         halves = divmod(_lock_key(f"run {run_id}") % 2**64, 2**32)
         with self.reading() as connection:
             return connection.execute(_HELD, halves).fetchone() is not None
@@ -335,13 +335,13 @@ def migrate(connection: psycopg.Connection, name: str, migrations: Sequence[str]
 
 def _version(connection: psycopg.Connection, name: str, known: int) -> int | None:
     """How many migrations the database has had; None if it has none of our tables."""
-    # `to_regclass` reads a cache, which may not know what other processes created meanwhile.
+    # `to_regclass` reads a cache, which may lack tables that other processes have just created.
     if connection.execute(_IS_OURS.encode()).fetchone() is None:
         return None
     row = connection.execute(b"SELECT version FROM assay_schema").fetchone()
     version = int(row[0]) if row is not None else 0
     if version > known:
-        found = f"the store has schema {version}, and this version of Assay knows {known}"
+        found = f"the store has schema {version}, and this version of Assay supports up to {known}"
         raise StoreError(f"{name}: {found}; update Assay")
     return version
 

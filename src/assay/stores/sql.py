@@ -180,7 +180,7 @@ class SqlStore:
     def begin(self, run: RunRecord) -> None:
         def act(connection: Connection) -> None:
             if not connection.execute(_INSERT_RUN, _row(run)).fetchall():
-                raise StoreError(f"there is a run {run.id!r} already")
+                raise StoreError(f"a run {run.id!r} already exists")
 
         self._act(act)
 
@@ -479,7 +479,9 @@ def _perform(connection: Connection, writes: list[Write[Work]]) -> None:
 
 def _lease_lost(run_id: str) -> StoreError:
     lost = f"the connection that held the run {run_id} was lost"
-    return StoreError(f"{lost}, and another process may be at work on it: resume it if none is")
+    return StoreError(
+        f"{lost}, and another process may be working on it; if none is, resume the run"
+    )
 
 
 def _add_to_history(connection: Connection, name: str, run_id: str) -> None:

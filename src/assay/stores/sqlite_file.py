@@ -18,17 +18,17 @@ from assay.stores.migrating import migrate, scripts
 #: A trial has some thousand bytes, for which larger pages than the default are faster to write.
 #: Existing files keep their page size.
 _PAGE_BYTES = 16384
-_DAMAGED = "it is damaged; put a copy of it in its place, or move it away"
-_LOCKED = "another process keeps it locked; wait for that one to end"
+_DAMAGED = "it is damaged; restore it from a backup, or move it away"
+_LOCKED = "it is locked by another process; wait until that ends"
 #: What SQLite's result codes mean, for those that are about the file and not the statement.
 FAULTS = {
     sqlite3.SQLITE_BUSY: _LOCKED,
     sqlite3.SQLITE_LOCKED: _LOCKED,
     sqlite3.SQLITE_PROTOCOL: _LOCKED,
-    sqlite3.SQLITE_PERM: "it may not be used; check its permissions",
+    sqlite3.SQLITE_PERM: "access to it was denied; check its permissions",
     sqlite3.SQLITE_READONLY: "it is read-only; make the file and its folder writable",
     sqlite3.SQLITE_CANTOPEN: "it cannot be opened; check its folder and its permissions",
-    sqlite3.SQLITE_FULL: "the disk is full; make room",
+    sqlite3.SQLITE_FULL: "the disk is full; free some space",
     sqlite3.SQLITE_IOERR: "the disk failed, or a limit on the size of files was reached",
     sqlite3.SQLITE_CORRUPT: _DAMAGED,
     sqlite3.SQLITE_NOTADB: "it is not a SQLite database; name another file",
@@ -71,21 +71,23 @@ class SqliteFile:
                 self._give_back(connection)
 
     @contextmanager
-    def translating_errors(self, otherwise: str | None = _DAMAGED) -> Iterator[None]:
+    def translating_errors(self, default: str | None = _DAMAGED) -> Iterator[None]:
         """Turns errors of the file into StoreErrors that say what to do.
 
-        `otherwise` is the message for all other errors: a read can only fail because of the file.
+        `default` is the message for all other errors: a read can only fail because of the file.
         With None they are raised unchanged.
         """
         try:
             yield
         except sqlite3.Error as error:
-            fault = FAULTS.get(_result_code(error), otherwise)
+            fault = FAULTS.get(_result_code(error), default)
             if fault is None:
                 raise
             raise StoreError(f"{self.name}: {fault} ({error})") from error
         except OSError as error:
-            raise StoreError(f"{self.name}: the store cannot be made: {error.strerror}") from error
+            raise StoreError(
+                f"{self.name}: the store cannot be created: {error.strerror}"
+            ) from error
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise StoreError(f"{self.name}: {_DAMAGED} ({unreadable(error)})") from error
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from assay.errors import EvalFileErrors, PluginError, Problem, nearest, wrap_errors
+from assay.errors import EvalFileErrors, PluginError, nearest, wrap_errors
 from assay.model.suite import CASES_KEYS, INPUT_KEYS
+from assay.problems import Problem
 from assay.registry import loaders
 from assay.settings import CONFIG_FILES, Settings, shown_path
 from assay.suites.ledger import SUFFIX, archive_file, lock_file, locked_file

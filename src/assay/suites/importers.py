@@ -22,9 +22,10 @@ from typing import Any
 
 import msgspec
 
-from assay.errors import EvalFileErrors, Problem
+from assay.errors import EvalFileErrors
 from assay.model.suite import CASES_KEYS
 from assay.model.values import MISSING, parse_json
+from assay.problems import Problem
 from assay.settings import Settings, shown_path
 from assay.suites import promptfoo
 from assay.wire import yaml

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from assay.atomic_files import replacing, try_lock
-from assay.errors import EvalFileErrors, LedgerError, Problem, Problems, nearest
+from assay.errors import EvalFileErrors, LedgerError, nearest
+from assay.problems import Problem, Problems
 from assay.settings import shown_path
 from assay.wire import json as documents
 from assay.wire import validation

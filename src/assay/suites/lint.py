@@ -6,9 +6,9 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from assay.errors import Problem, Problems
 from assay.model.case import EvalCase, Origin, Suite
 from assay.model.expect import NO_TOOL, ExpectBase
+from assay.problems import Problem, Problems
 from assay.suites.ledger import PREFIX
 from assay.text import count
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from assay.errors import Problem, Severity
 from assay.model.case import EvalCase, Suite
 from assay.model.evaluator import EvaluatorSpec, MissingDependency
+from assay.problems import Problem, Severity
 
 
 class MissingPrograms:

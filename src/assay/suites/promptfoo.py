@@ -17,7 +17,8 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from assay.errors import EvalFileErrors, Problem
+from assay.errors import EvalFileErrors
+from assay.problems import Problem
 from assay.settings import Settings, shown_path
 from assay.wire.document import DocPath, Document
 from assay.wire.text_files import read_text

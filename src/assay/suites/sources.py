@@ -11,11 +11,13 @@ from functools import partial
 from typing import Any
 
 from assay.blocking import wait_for
-from assay.errors import AssayError, ConfigError, EvalFileErrors, Problem, cause_of, printable
+from assay.errors import AssayError, ConfigError, EvalFileErrors, cause_of
 from assay.model.source import Source
+from assay.problems import Problem
 from assay.process.child import Limits, run
 from assay.registry import imported
 from assay.settings import Settings, environment_of_child, shown_path
+from assay.text import printable
 from assay.threads import call_in_thread
 from assay.wire import json as documents
 from assay.wire.document import Document

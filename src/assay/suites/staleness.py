@@ -10,10 +10,11 @@ from typing import Any
 
 import msgspec
 
-from assay.errors import ConfigError, Problem, Problems, ToolRegistryError, nearest
+from assay.errors import ConfigError, ToolRegistryError, nearest
 from assay.model.case import Suite
 from assay.model.run import SuiteMetadata
 from assay.model.tool import ToolEntry
+from assay.problems import Problem, Problems
 from assay.settings import Settings
 from assay.suites.discovery import cases_file
 from assay.suites.sources import document_of
@@ -73,7 +74,9 @@ def load_registry(settings: Settings) -> ToolRegistry | None:
         raise ConfigError(problems)
     if problems:
         lines = "\n".join(f"  {problem.place}: {problem.message}" for problem in problems)
-        raise ToolRegistryError(f"{source.label} gave no registry of tools:\n{lines}")
+        raise ToolRegistryError(
+            f"{source.label} did not return a valid registry of tools:\n{lines}"
+        )
     return ToolRegistry(tools)
 
 

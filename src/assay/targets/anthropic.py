@@ -28,7 +28,7 @@ REPLY_TOOL = "reply"
 
 
 class AnthropicTarget(ChatTarget):
-    """A Claude model. The API wants a limit of tokens, so there is a default."""
+    """A Claude model. The API requires a limit of tokens, so there is a default."""
 
     key_variable: ClassVar[str] = "ANTHROPIC_API_KEY"
 
@@ -63,7 +63,7 @@ class _Messages:
         await self._http.close()
 
     def opening(self, request: Request) -> Body:
-        """The body of the first request; the API wants system messages in a field of their own."""
+        """The body of the first request; the API takes system messages in a separate field."""
         transcript = steps(request.messages)
         system = "\n\n".join(step.text for step in transcript if step.role == "system")
         body: Body = {

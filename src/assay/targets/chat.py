@@ -45,7 +45,7 @@ _KEY_HEADERS = frozenset({"authorization", "x-api-key", "api-key"})
 
 
 class ChatTarget(TargetSpec):
-    """A chat model behind HTTP. What is not set is not sent, and the provider's default holds."""
+    """A chat model behind HTTP. A setting that is not set is not sent: the provider's default."""
 
     inline_key: ClassVar[str] = "model"
 

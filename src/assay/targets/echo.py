@@ -10,7 +10,7 @@ from assay.wire.fields import Text
 
 
 class EchoTarget(TargetSpec):
-    """Says the last user message back; it calls no tools."""
+    """Answers with the last user message; it calls no tools."""
 
     provider: Text = "echo"
 

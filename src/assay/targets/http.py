@@ -34,7 +34,7 @@ def _check_places(text: str) -> None:
     for name in _PLACE.findall(text):
         if name not in PLACES:
             hint = nearest(name, PLACES) or f"known: {', '.join(PLACES)}"
-            raise problem("wrong-value", f"the place {{{{{name}}}}} is not known", hint)
+            raise problem("wrong-value", f"the placeholder {{{{{name}}}}} is not known", hint)
 
 
 def _url(value: str) -> str:
@@ -45,7 +45,7 @@ def _url(value: str) -> str:
         hint = "put them in headers: Authorization"
         raise problem("wrong-value", "the address has a user name or password in it", hint)
     if _PLACE.search(parts.netloc):
-        raise problem("wrong-value", "no case may say which host is asked")
+        raise problem("wrong-value", "a case must not choose the host")
     _check_places(value)
     return value
 
@@ -60,7 +60,7 @@ def _body(value: Any) -> Any:
 
 
 class HttpTarget(TargetSpec):
-    """An agent that is asked by one request of HTTP."""
+    """An agent that is asked with one HTTP request."""
 
     default_body: ClassVar[Json] = {"message": "{{message}}"}
 

@@ -21,11 +21,12 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from assay.errors import TargetError, printable
+from assay.errors import TargetError
 from assay.model.values import from_json
 from assay.redaction import Redactor, cut
 from assay.targets.address import shown_url
 from assay.targets.reply import require
+from assay.text import printable
 
 MAX_BYTES = 20 * 1024 * 1024
 MAX_QUOTED = 300
@@ -33,7 +34,7 @@ MAX_QUOTED = 300
 _SECONDS = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
 _HINTS = {
     401: "check the API key",
-    403: "check what the API key may do",
+    403: "check the permissions of the API key",
     404: "check the address, and the model if it names one",
 }
 #: "Too many requests", "service unavailable", and what Anthropic calls "overloaded".
@@ -41,7 +42,7 @@ _OVERLOADED = (429, 503, 529)
 _HOPELESS = (
     aiohttp.ClientSSLError,
     aiohttp.ServerFingerprintMismatch,
-    aiohttp.ClientResponseError,  # what came back is not HTTP
+    aiohttp.ClientResponseError,  # the response is not valid HTTP
     aiohttp.NonHttpUrlClientError,
     ValueError,  # a header or an address that cannot be sent
 )
@@ -79,7 +80,7 @@ class HttpClient:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._headers, self._timeout = headers, timeout
-        self._redactor = Redactor(secrets)  # a run knows them too, but not every caller is one
+        self._redactor = Redactor(secrets)  # a run redacts them too, but other callers do not
         self._max_bytes, self._now = max_bytes, now
         self._sessions: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
 
@@ -118,8 +119,8 @@ class HttpClient:
             message = f"the reply of {reply.url} is not UTF-8: {error.reason} at byte {error.start}"
             raise TargetError(message) from None
         except ValueError as error:
-            said = self.quote(reply.text)
-            fault = f"is not JSON: {error}: {said}" if said else "is empty; it should be JSON"
+            body = self.quote(reply.text)
+            fault = f"is not JSON: {error}: {body}" if body else "is empty; it should be JSON"
             message = f"the reply of {reply.url} {fault}"
             raise TargetError(message) from None
 
@@ -161,9 +162,9 @@ class HttpClient:
 
     def _no_reply(self, shown: str, error: Exception) -> TargetError:
         hopeless = isinstance(error, _HOPELESS)
-        words = f"{shown} cannot be asked" if hopeless else f"no answer from {shown}"
+        words = f"{shown} cannot be called" if hopeless else f"no answer from {shown}"
         if isinstance(error, aiohttp.ClientResponseError):
-            words = f"what {shown} sent is not HTTP"
+            words = f"{shown} sent an invalid HTTP response"
         return TargetError(
             f"{words}: {self._reason(error)}",
             retryable=not hopeless,
@@ -173,12 +174,12 @@ class HttpClient:
     def _error_status(self, reply: HttpReply) -> TargetError:
         status = reply.status
         message = f"{reply.url} answered {status} {responses.get(status, '')}".rstrip()
-        said = self.quote(error_message(reply.text))
-        if said:
-            message += f": {said}"
+        quoted = self.quote(error_message(reply.text))
+        if quoted:
+            message += f": {quoted}"
         hint = _HINTS.get(status)
         if 300 <= status < 400:
-            hint = "it redirects; give the final address"
+            hint = "it redirects; set the final address"
         retryable = status in (408, 429) or status >= 500
         after = retry_after(reply.headers.get("Retry-After", ""), self._now())
         return TargetError(
@@ -190,13 +191,13 @@ class HttpClient:
 
     def _reason(self, error: Exception) -> str:
         # str(error) would begin with a status of 400 that the server did not send.
-        said = error.message if isinstance(error, aiohttp.ClientResponseError) else str(error)
+        reason = error.message if isinstance(error, aiohttp.ClientResponseError) else str(error)
         # aiohttp's own message repeats the address, and mentions TLS even without it.
         cause = getattr(error, "os_error", None)
         if isinstance(cause, OSError) and (cause.errno or cause.strerror):
             refused = cause.errno == errno.ECONNREFUSED
-            said = os.strerror(errno.ECONNREFUSED) if refused else cause.strerror or str(cause)
-        return self.quote(said) or type(error).__name__
+            reason = os.strerror(errno.ECONNREFUSED) if refused else cause.strerror or str(cause)
+        return self.quote(reason) or type(error).__name__
 
 
 def error_message(text: str) -> str:

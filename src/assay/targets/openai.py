@@ -74,11 +74,11 @@ class _ChatCompletions:
         return seen
 
     def continued(self, body: Body, turn: Turn) -> Body:
-        said = turn.seen.raw["choices"][0]["message"]
+        message = turn.seen.raw["choices"][0]["message"]
         # A call in the old form, 'function_call', has no entry in 'tool_calls'.
-        raw = chain(said.get("tool_calls") or (), repeat({}))
+        raw = chain(message.get("tool_calls") or (), repeat({}))
         calls = [_echo(*pair) for pair in zip(turn.message.tool_calls, raw, strict=False)]
-        echo = {"role": "assistant", "content": said.get("content"), "tool_calls": calls}
+        echo = {"role": "assistant", "content": message.get("content"), "tool_calls": calls}
         return {**body, "messages": [*body["messages"], echo, *_results(turn.answers)]}
 
     async def close(self) -> None:
@@ -88,8 +88,8 @@ class _ChatCompletions:
         data = self._http.document(reply)
         if not data.get("choices"):
             # Some gateways send errors with status 200.
-            said = self._http.quote(str(data.get("error") or data))
-            raise TargetError(f"the reply has no 'choices': {said}")
+            body = self._http.quote(str(data.get("error") or data))
+            raise TargetError(f"the reply has no 'choices': {body}")
         seen = observation(data, openai.read)
         price = cost(self._spec.model, seen.usage, self._spec.prices)
         return seen.replace(cost_usd=price, duration_ms=reply.duration_ms)

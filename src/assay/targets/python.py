@@ -14,14 +14,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from assay.errors import (
-    MAX_MESSAGE,
-    ObservationError,
-    TargetError,
-    UsageError,
-    cause_of,
-    printable,
-)
+from assay.errors import ObservationError, TargetError, UsageError, cause_of
 from assay.model.case import EvalCase
 from assay.model.function import Function
 from assay.model.observation import Observation
@@ -29,9 +22,11 @@ from assay.model.target import TargetSpec
 from assay.observations.reading import read
 from assay.observations.validation import checked
 from assay.ports import Request, Target
+from assay.problems import MAX_MESSAGE
 from assay.redaction import cut
 from assay.registry import imported, raised
 from assay.targets.chat import question
+from assay.text import printable
 from assay.threads import TARGETS_LOOP, CallerLoop, CoroutineRunner, Outcome, in_thread
 from assay.wire.fields import Text
 from assay.wire.validation_errors import kind_of
@@ -111,7 +106,7 @@ class _Python:
             record = checked(value).to_dict() if isinstance(value, Observation) else value
             return read(json.loads(json.dumps(record, allow_nan=False, default=_dumped)))
         except ObservationError as error:
-            message = f"{self.name} returned no observation: {error}"
+            message = f"{self.name} returned an invalid observation: {error}"
         except (TypeError, ValueError, RecursionError) as error:
             message = f"{self.name} returned a value that cannot be converted to JSON: {error}"
         raise TargetError(printable(cut(message, MAX_MESSAGE, "both")))
@@ -170,7 +165,7 @@ def _is_case(annotation: Any) -> bool:
 
 def _case(request: Request, name: str) -> EvalCase:
     if request.case is None:
-        raise TargetError(f"{name} wants a case, and the question belongs to none")
+        raise TargetError(f"{name} takes a case, and this request has none")
     return request.case
 
 

@@ -98,7 +98,7 @@ class Replay:
 
     async def ask(self, request: Request) -> Observation:
         if request.case is None:
-            raise TargetError("only cases are recorded, and the question belongs to none")
+            raise TargetError("only answers to cases are recorded, and this request has no case")
         if self._index is None:
             await asyncio.to_thread(self._get_index)
         return self.answer(request.case.id, request.repeat).observation

@@ -26,7 +26,7 @@ _SUFFIXES = (".json", ".jsonl")
 
 
 class _Transcript(NamedTuple):
-    """The number of a file, and what is in it; such files are never stored as they are."""
+    """The number of a file, and its content, which is never stored unchanged."""
 
     number: int
     observation: Observation
@@ -54,7 +54,7 @@ class ReplayFolder:
 
     async def ask(self, request: Request) -> Observation:
         if request.case is None:
-            raise TargetError("only cases are recorded, and the question belongs to none")
+            raise TargetError("only answers to cases are recorded, and this request has no case")
         found = await asyncio.to_thread(self.answer, request.case.id, request.repeat)
         return found.observation
 

@@ -20,7 +20,8 @@ from zlib import crc32
 import msgspec
 from msgspec.structs import replace
 
-from assay.errors import MAX_PROBLEMS, EvalFileErrors, Problem, Problems
+from assay.errors import EvalFileErrors
+from assay.problems import MAX_PROBLEMS, Problem, Problems
 from assay.wire.document import MAX_LINE
 from assay.wire.json import Reader
 from assay.wire.text_files import decode, open_binary
@@ -97,7 +98,8 @@ class Index:
 class Part(NamedTuple):
     """The valid lines of a part of a file: their offsets, and the hashes of their ids.
 
-    Problems count lines from the start of the part. `broken_off`: a line is too long, and the last.
+    Problems count lines from the start of the part. `broken_off` means that the last line is too
+    long, and no line after it was read.
     """
 
     offsets: array[int]
@@ -158,7 +160,7 @@ class _Other:
         return read(*self._wanted)
 
     def end(self) -> None:
-        """Kill it, as it may be blocked writing a result that nobody reads."""
+        """Kill it, as it may be blocked writing a result that is not read."""
         self._source.close()
         with suppress(OSError):  # the calling program may reap all children
             os.kill(self._pid, signal.SIGKILL)

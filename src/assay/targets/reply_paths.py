@@ -8,11 +8,13 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator
 
-from assay.errors import MAX_MESSAGE, ObservationError, TargetError, printable
+from assay.errors import ObservationError, TargetError
 from assay.model.observation import Observation
 from assay.observations.interchange import read
 from assay.observations.records import arguments, error_text
+from assay.problems import MAX_MESSAGE
 from assay.redaction import cut
+from assay.text import printable
 from assay.wire.fields import Text
 from assay.wire.shape import Shape
 from assay.wire.validation_errors import problem, shown
@@ -77,7 +79,7 @@ class ReplyReader:
 
     def __init__(self, paths: ReplyPaths) -> None:
         self._paths: dict[str, str] = paths.model_dump(exclude_none=True)
-        # If all calls succeed, it is no problem that no error was found.
+        # If all calls succeed, finding no error is not a problem.
         given = paths.model_fields_set - {"tool_error"}
         self._configured = [name for name in self._paths if name in given]
         self._steps = {name: _steps(path) for name, path in self._paths.items()}

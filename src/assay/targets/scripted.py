@@ -55,7 +55,7 @@ class ScriptedReply(Shape):
     """One answer, or an `error` in its place; `retryable` errors may be asked again.
 
     `response` that is not text is sent as JSON. `toolCalls: null` plays a target that
-    cannot tell which tools it called.
+    does not report which tools it called.
     """
 
     response: Json = ""
@@ -161,4 +161,4 @@ def _found(
         if key in question:
             return found
     keys = ", ".join(repr(key) for key in list(replies)[:10])
-    raise TargetError(f"no scripted reply fits {shown(question)}; the keys are {keys}")
+    raise TargetError(f"no scripted reply matches {shown(question)}; the keys are {keys}")

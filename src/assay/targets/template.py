@@ -48,7 +48,9 @@ def _split(raw: Any) -> Any:
         raise problem("wrong-value", "the command is empty")
     if found := _FOR_A_SHELL.search(_QUOTED.sub(" ", raw)):
         hint = "put it in quotes, or call a script"
-        raise problem("wrong-value", f"{found[0]!r} is for a shell, and none is used", hint)
+        raise problem(
+            "wrong-value", f"{found[0]!r} is shell syntax, but commands run without a shell", hint
+        )
     return words
 
 
@@ -62,11 +64,11 @@ def _check_placeholders(words: list[str]) -> list[str]:
             if name not in PLACEHOLDERS:
                 known = ", ".join(f"{{{known}}}" for known in PLACEHOLDERS)
                 hint = nearest(name, PLACEHOLDERS) or f"known: {known}"
-                raise problem("wrong-value", f"the place {{{name}}} is not known", hint)
+                raise problem("wrong-value", f"the placeholder {{{name}}} is not known", hint)
     program = os.path.basename(words[0]).lower().removesuffix(".exe")
     for flag, script in pairwise(words) if program in _SHELLS else ():
         if _SCRIPT_FLAG.fullmatch(flag) and (place := _PLACEHOLDER.search(script)):
-            message = f"the shell would run what {place[0]} stands for"
+            message = f"the shell would execute the value of {place[0]}"
             hint = f"give it as an argument: [sh, -c, 'agent \"$1\"', sh, '{place[0]}']"
             raise problem("wrong-value", message, hint)
     return words
@@ -74,7 +76,7 @@ def _check_placeholders(words: list[str]) -> list[str]:
 
 def _refuse_placeholders(words: list[str]) -> list[str]:
     if place := next(filter(None, map(_PLACEHOLDER.search, words)), None):
-        raise problem("wrong-value", f"{place[0]} stands for nothing before the first question")
+        raise problem("wrong-value", f"{place[0]} has no value before the first question")
     return words
 
 

@@ -1,4 +1,4 @@
-"""Input messages as chat APIs want them: each call has an id, and its result after it."""
+"""Input messages in the form of chat APIs: each call has an id, and its result follows."""
 
 from __future__ import annotations
 

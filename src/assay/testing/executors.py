@@ -32,7 +32,7 @@ SECONDS = 120.0
 
 
 class Piece(msgspec.Struct):
-    """What the worker of these tests does, and then returns: the number and so many bytes.
+    """What the worker of these tests does; it returns the `number` and `size` bytes.
 
     It `waits` for a file, is killed unless the file of `dies` exists, and `raises`. The file
     "always" is never written.

@@ -158,7 +158,7 @@ class StoreConformance(CaseIndexConformance, LabelConformance, LoginSessionConfo
         store.reopen("run-1")
         assert store.run("run-1") == begun
 
-    def test_what_was_saved_before_the_finish_is_there_after_it(self, store: Store) -> None:
+    def test_finish_waits_for_earlier_saves(self, store: Store) -> None:
         store.begin(make_run())
         futures = [store.save(make_trial(i)) for i in range(500)]
         store.finish("run-1", "finished", "2026-01-31T12:05:00Z", {})
@@ -172,7 +172,7 @@ class StoreConformance(CaseIndexConformance, LabelConformance, LoginSessionConfo
         assert [run.id for run in store.runs(2, before="run-2")] == ["run-1"]
         assert store.runs(2, before="run-1") == []
 
-    def test_an_unknown_run_is_named(self, store: Store) -> None:
+    def test_an_error_names_the_unknown_run(self, store: Store) -> None:
         calls: list[Callable[[], object]] = [
             lambda: store.run("run-9"),
             lambda: store.trials("run-9"),
@@ -253,14 +253,14 @@ class StoreConformance(CaseIndexConformance, LabelConformance, LoginSessionConfo
         store.save().result(SECONDS)
         assert [t.position for t in store.trials("run-1")] == [0, 1, 2]
 
-    def test_what_is_being_saved_cannot_be_cancelled(self, store: Store) -> None:
+    def test_a_save_cannot_be_cancelled(self, store: Store) -> None:
         store.begin(make_run())
         futures = [store.save(make_trial(i)) for i in range(100)]
         assert not any(future.cancel() for future in futures)
         assert not wait(futures, SECONDS).not_done
         assert len(list(store.finished("run-1"))) == 100
 
-    def test_an_iterator_ignores_what_is_saved_meanwhile(self, store: Store) -> None:
+    def test_an_iterator_ignores_later_saves(self, store: Store) -> None:
         store.begin(make_run())
         saved(store, *(make_trial(i) for i in range(0, 20, 2)))
         trials = store.trials("run-1")
@@ -391,7 +391,7 @@ class StoreConformance(CaseIndexConformance, LabelConformance, LoginSessionConfo
         assert not store.move_baseline("main", "run-2", None)
         assert store.move_baseline("main", "run-3", "run-1")
         assert not store.move_baseline("main", "run-2", "run-1")
-        assert store.move_baseline("main", "run-3", "run-1"), "it is there already"
+        assert store.move_baseline("main", "run-3", "run-1"), "the name points to it already"
         assert store.baseline_history("main") == ["run-1", "run-3"]
 
     def test_runs_between_the_first_and_the_last_of_a_history_can_be_deleted(

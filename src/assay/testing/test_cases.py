@@ -213,7 +213,7 @@ class TestCaseConformance(ABC):
     def test_a_tag_that_mostly_new_test_cases_have_is_found_in_order(
         self, cases: TestCaseStore
     ) -> None:
-        early = {3, 250}  # beside all from 400 on
+        early = {3, 250}  # in addition to all from 400 on
         tags = [f"new-{i}" if i >= 400 or i in early else f"old-{i}" for i in range(800)]
         made = added(cases, *(new_case(str(i), tag) for i, tag in enumerate(tags)))
         wanted = [case for case in made if case.tags[0].startswith("new")]

@@ -12,7 +12,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, Protocol
 
-from assay.errors import EvalFileErrors, Problem
+from assay.errors import EvalFileErrors
+from assay.problems import Problem
 
 DocPath = tuple[str | int, ...]
 Marks = Any  # recursive: Mark | list[Mark | Marks]

@@ -15,7 +15,8 @@ from typing import Any
 
 import msgspec
 
-from assay.errors import EvalFileErrors, Problem, Problems
+from assay.errors import EvalFileErrors
+from assay.problems import Problem, Problems
 from assay.quick_search import quick_search
 from assay.wire.document import (
     MAX_DEPTH,

@@ -9,7 +9,8 @@ import stat
 from pathlib import Path
 from typing import BinaryIO
 
-from assay.errors import EvalFileErrors, Problem
+from assay.errors import EvalFileErrors
+from assay.problems import Problem
 from assay.wire.document import MAX_FILE_BYTES, LineIndex
 
 UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)

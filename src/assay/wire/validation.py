@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from assay.errors import MAX_PROBLEMS, Problem, nearest
+from assay.errors import nearest
+from assay.problems import MAX_PROBLEMS, Problem
 from assay.wire.document import DocPath, Document
 from assay.wire.key_names import ALIASES
 from assay.wire.shape import Shape

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from assay.caching import ReuseCache
-from assay.errors import Severity
+from assay.problems import Severity
 
 
 class Note(msgspec.Struct, frozen=True):

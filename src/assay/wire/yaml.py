@@ -24,7 +24,8 @@ from yaml.events import (
     StreamEndEvent,
 )
 
-from assay.errors import EvalFileErrors, Problem, Problems
+from assay.errors import EvalFileErrors
+from assay.problems import Problem, Problems
 from assay.wire.document import (
     MANY,
     MAX_DEPTH,

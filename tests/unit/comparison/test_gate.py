@@ -298,7 +298,7 @@ def test_strict_follows_the_verdict_not_the_decision() -> None:
     assert (found.decision, found.verdict, found.exit_code) == ("inconclusive", "passed", 0)
 
 
-def test_what_would_settle_it() -> None:
+def test_an_undecided_gate_says_how_to_settle_it() -> None:
     found = lost((), (0, 2, 1), (1, 0, 0))
     untried, unjudged, settle = found.undecided
     assert untried == "1 lost case could not be asked again"
@@ -387,7 +387,7 @@ def test_a_pass_rate_may_be_enough_for_cases_without_a_baseline() -> None:
 def test_rules_are_checked() -> None:
     with pytest.raises(UnknownName, match="did you mean 'strict'"):
         GateRules("strikt").checked()  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match=r"the margin is 2; it lies between 0 and 1"):
+    with pytest.raises(UsageError, match=r"the margin is 2; it must be between 0 and 1"):
         GateRules(margin=2).checked()
 
 
@@ -400,7 +400,7 @@ def accepting(case_name: str, until: str | None = None) -> GateRules:
 
 
 @pytest.mark.parametrize("name", ["case-1", f"{SUITE}: case-1"])
-def test_an_accepted_case_is_no_loss(name: str) -> None:
+def test_an_accepted_case_is_not_a_loss(name: str) -> None:
     found = compare(run_of("PP"), run_of("PF"), accepting(name))
     assert (found.verdict, found.losses, ids(found.regressions)) == ("passed", (), ["case-1"])
     assert found.to_dict()["accepted"] == [
@@ -436,7 +436,7 @@ def test_an_accepted_case_may_fail_without_a_baseline() -> None:
     [
         ("case-1", None, "PP", "the case passes"),
         ("gone", None, "PP", "there is no such case"),
-        ("case-1", "2026-11-17", "PF", "its date 2026-11-17 has passed, so it counts again"),
+        ("case-1", "2026-11-17", "PF", "its date 2026-11-17 has passed, so the loss counts again"),
     ],
 )
 def test_an_entry_that_no_longer_applies_is_a_warning(

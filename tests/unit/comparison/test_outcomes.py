@@ -1,4 +1,4 @@
-"""A run is found wherever it is, and what is not found is told."""
+"""Finding runs in the store and in files, and the errors for those that are not found."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_the_latest_is_found_behind_many_others(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("reference", ["mian", "0198c", "0198c0e", "nothing", ""])
-def test_what_is_nowhere_is_no_empty_run(store: Store, tmp_path: Path, reference: str) -> None:
+def test_an_unknown_run_is_not_an_empty_run(store: Store, tmp_path: Path, reference: str) -> None:
     with pytest.raises(NotInStore, match="run or baseline") as caught:
         outcomes_of(reference, store, tmp_path)
     assert caught.value.exit_code == 2
@@ -107,13 +107,13 @@ def test_files(store: Store, tmp_path: Path) -> None:
     assert outcomes_of("main", store, tmp_path).run_id == IDS[0]  # a name wins over a file
     with pytest.raises(ResultFileError, match="no such file"):
         outcomes_of("two.jsonl", store, tmp_path)
-    with pytest.raises(ResultFileError, match="these are not results"):
+    with pytest.raises(ResultFileError, match="not a result file"):
         outcomes_of("other.txt", store, tmp_path)
 
 
 def test_a_run_without_results_is_refused(store: Store, tmp_path: Path) -> None:
     store.begin(make_run("empty"))
-    with pytest.raises(UsageError, match="the run empty has no result of any case"):
+    with pytest.raises(UsageError, match="the run empty has no case results"):
         outcomes_of("empty", store, tmp_path).not_empty()
     assert outcomes_of("main", store, tmp_path).not_empty().run_id == IDS[0]
 

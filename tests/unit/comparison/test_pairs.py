@@ -94,6 +94,6 @@ def test_many_cases_of_one_id_take_no_longer() -> None:
     assert [old for old, _ in found[1:]] == base
 
 
-def test_what_is_read_is_read_once() -> None:
+def test_every_case_is_read_once() -> None:
     base, candidate = iter([case("a", suite=SUITE)]), iter([case("b")])
     assert len(list(pair(base, candidate))) == 2

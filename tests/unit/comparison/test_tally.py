@@ -67,7 +67,7 @@ def test_repeats_are_one_case(
     assert (found.outcome, found.passes, found.judged) == (outcome, passes, judged)
 
 
-def test_cases_keep_their_order_and_what_comparing_needs() -> None:
+def test_cases_keep_their_order_and_the_fields_for_comparing() -> None:
     trials = [
         facts(0, 0, "passed", score=1.0, critical=True, cluster="x", comparability="one"),
         facts(0, 1, "failed", score=0.5, critical=True, cluster="x", comparability="one"),
@@ -80,7 +80,7 @@ def test_cases_keep_their_order_and_what_comparing_needs() -> None:
     ]
 
 
-def test_no_trial_is_no_case() -> None:
+def test_without_trials_there_is_no_case() -> None:
     assert list(fold([])) == []
 
 
@@ -112,8 +112,8 @@ def test_cases_that_one_run_skipped_are_noted_and_in_no_list() -> None:
     found = compare(run_of("PPFSS"), run_of("PSSPS"))
     assert found.pairs == 1
     assert [name for name, refs in found.lists.items() if refs] == []
-    told = ", ".join(f"{SUITE}: case-{n}" for n in (1, 2, 3))
-    assert found.notes == (f"skipped in one of the runs, so not compared: {told}",)
+    listed = ", ".join(f"{SUITE}: case-{n}" for n in (1, 2, 3))
+    assert found.notes == (f"skipped in one of the runs, so not compared: {listed}",)
     many = compare(run_of("P" * 15), run_of("P" + "S" * 14))
     assert many.notes[0].endswith("case-10 and 4 more")
 
@@ -211,7 +211,7 @@ def test_the_difference_is_newcombes() -> None:
 
 
 def test_significant_wins_over_the_margin() -> None:
-    """A difference that surely is there is told, even when it is small."""
+    """A difference that is certain is reported, even when it is small."""
     found = decision(9_900, 30, 5, 65)
     assert found.difference is not None
     assert found.difference.low > -0.02
@@ -268,7 +268,7 @@ def test_a_cluster_that_moves_together_is_one_event() -> None:
 def test_few_clusters_are_warned_of() -> None:
     found = compare(*clustered(3, 5))
     assert found.notes == (
-        "the cases fall into 5 clusters; with fewer than 20 the interval is itself a guess",
+        "the cases fall into 5 clusters; with fewer than 20 the interval is unreliable",
     )
 
 
@@ -295,7 +295,7 @@ def scored(scores: list[float], suite: str = SUITE) -> list[CaseOutcome]:
     return [case(str(i), suite=suite, score=score) for i, score in enumerate(scores)]
 
 
-def test_graded_scores_are_compared_beside() -> None:
+def test_graded_scores_are_compared_too() -> None:
     base, candidate = scored([0.8, 0.9, 1.0] * 8), scored([0.7, 0.8, 0.9] * 8)
     found = compare(base, candidate)
     (score,) = found.scores
@@ -347,8 +347,8 @@ def test_scores_that_only_say_pass_or_fail_are_not(before: list[float], now: lis
         ),
         (
             (50, 0, 0, 0),
-            "Nothing changed: 50 cases did the same in both runs. Judging by this many cases,"
-            " the difference lies between -7.1 and +7.1 points.",
+            "Nothing changed: 50 cases had the same outcome in both runs. Judging by this many"
+            " cases, the difference lies between -7.1 and +7.1 points.",
         ),
         (
             (20, 6, 0, 4),
@@ -381,7 +381,7 @@ def test_the_explanation_is_two_plain_sentences(
     assert decision(*counts).explanation == words
 
 
-def test_what_keeps_cases_from_being_compared_is_counted() -> None:
+def test_cases_that_cannot_be_compared_are_counted_by_reason() -> None:
     base = [case("a"), case("b", key="old"), case("c", "errored")]
     candidate = [case("b", key="new"), case("c"), case("d")]
     assert compare(base, candidate).explanation.startswith(

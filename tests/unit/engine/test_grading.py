@@ -24,7 +24,7 @@ SEEN = Observation("an answer")
 
 
 class Fixed(EvaluatorSpec):
-    """Says what it is told to say."""
+    """Answers with the given text."""
 
     says: Any = 1.0
 
@@ -119,7 +119,7 @@ def test_thresholds_tolerate_rounding() -> None:
 def test_a_required_evaluator_that_does_not_pass_fails_the_case() -> None:
     result = grade(spec(1.0, weight=99.0), spec(0.7, required=True, name="gate"))
     assert (result.outcome, result.verdict) == ("failed", "fail")
-    assert result.failures[0].startswith("gate: the score 0.7 is not a pass")
+    assert result.failures[0].startswith("gate: the score is 0.7, but a pass is required")
 
 
 @pytest.mark.parametrize(("score", "outcome"), [(0.5, "passed"), (0.49, "failed")])
@@ -357,7 +357,7 @@ def test_one_that_has_no_judgement_is_errored_too() -> None:
     assert "it could not be prepared: AttributeError" in (result.error or "")
 
 
-def test_what_a_user_has_to_set_is_raised_when_an_evaluator_is_prepared() -> None:
+def test_a_missing_setting_is_raised_when_an_evaluator_is_prepared() -> None:
     with pytest.raises(UsageError, match="set it"):
         grade(unprepared(UsageError("set it")), spec())
 
@@ -371,7 +371,7 @@ def test_an_evaluator_that_cases_share_is_prepared_once() -> None:
     assert Counting.prepared == ["shared", "own"]
 
 
-def test_what_was_prepared_is_not_kept_for_ever() -> None:
+def test_prepared_evaluators_are_evicted() -> None:
     Counting.prepared.clear()
     preparation = Preparation(Resources())
     for index in range(5000):
@@ -428,13 +428,13 @@ def test_the_order_of_evaluators_does_not_change_the_outcome(order: list[float])
 
 
 @pytest.mark.parametrize(
-    ("misses", "told"),
+    ("misses", "expected"),
     [(["a", "b"], ["f: a", "f: b"]), ("abc", ["f: abc"]), ((1, None), ["f: 1", "f: None"])],
 )
-def test_what_a_stranger_missed_is_told_however_it_is_said(misses: Any, told: list[str]) -> None:
+def test_misses_of_plugins_are_reported_in_any_form(misses: Any, expected: list[str]) -> None:
     result = grade(spec(EvaluationScore(0.0, misses=misses), name="f"))
-    assert list(result.failures)[:-1] == told
-    assert result.to_dict()["details"]["failures"][:-1] == told
+    assert list(result.failures)[:-1] == expected
+    assert result.to_dict()["details"]["failures"][:-1] == expected
 
 
 # The record

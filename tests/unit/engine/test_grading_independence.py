@@ -69,7 +69,7 @@ SEEN = st.builds(
 Trial = tuple[EvalCase, Observation]
 
 
-def test_every_evaluator_that_asks_nobody_is_among_them() -> None:
+def test_every_evaluator_without_a_judge_is_covered() -> None:
     ours = {e.name for e in entry_points(group="assay.evaluators") if e.module.startswith("assay.")}
     assert {spec["type"] for spec in SPECS} == ours - ASKING
 

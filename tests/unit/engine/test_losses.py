@@ -180,14 +180,14 @@ def test_re_asks_never_come_from_the_cache() -> None:
 def test_re_asks_are_announced_with_their_cost() -> None:
     write(*numbered(3))
     base = run(good_but())
-    told: list[Event] = []
+    events: list[Event] = []
 
     def answer(message: str) -> Any:
         return assay.Observation("bad" if message == "c1" else "good", cost_usd=0.02)
 
-    order = RunRequest(["s.eval.jsonl"], target=answer, hooks=RunHooks(told.append))
-    asyncio.run(execute(order, {"baseline": base.id}))
-    notices = [event.text for event in told if isinstance(event, Notice)]
+    request = RunRequest(["s.eval.jsonl"], target=answer, hooks=RunHooks(events.append))
+    asyncio.run(execute(request, {"baseline": base.id}))
+    notices = [event.text for event in events if isinstance(event, Notice)]
     assert notices == [
         "asking 1 case again that passed in the baseline: up to 5 trials, at most about $0.1"
     ]

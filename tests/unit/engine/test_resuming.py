@@ -69,12 +69,12 @@ def change_attachment(project: Project) -> None:
     ("change", "words"),
     [
         (add_file, "evals/a.eval.jsonl was added since the run"),
-        (change_sidecar, "what is asked, expected or judged changed since the run"),
+        (change_sidecar, "its question, expectations or evaluators changed since the run"),
         (change_named_cases, "evals/named.yaml changed since the run"),
-        (change_attachment, "what is asked, expected or judged changed since the run"),
+        (change_attachment, "its question, expectations or evaluators changed since the run"),
     ],
 )
-def test_cases_that_are_others_now_are_not_gone_on_with(
+def test_a_run_with_changed_cases_is_not_resumed(
     project: Project, change: Callable[[Project], None], words: str
 ) -> None:
     begun("evals")
@@ -83,17 +83,17 @@ def test_cases_that_are_others_now_are_not_gone_on_with(
         resumed("evals")
 
 
-def test_cases_that_are_the_same_are_gone_on_with() -> None:
+def test_a_run_with_unchanged_cases_is_resumed() -> None:
     begun("evals")
     assert resumed("evals").summary.passed == 4
 
 
-def test_what_a_run_did_not_come_to_is_told_when_it_is_graded_again() -> None:
+def test_regrading_an_unfinished_run_notes_the_missing_cases() -> None:
     run = begun("evals")
     found = assay.regrade(run.id)
     assert found.summary.total_cases == 1
     assert (
-        f"the run {run.id} did not end: cases that it did not come to are left out" in found.notes
+        f"the run {run.id} did not finish: cases that it did not reach are left out" in found.notes
     )
 
 

@@ -82,14 +82,14 @@ def test_a_case_is_looked_at_when_all_its_repeats_are_there() -> None:
 
 
 @pytest.mark.parametrize("outcome", ["errored", "skipped"])
-def test_what_was_not_judged_counts_for_nothing(outcome: Outcome) -> None:
+def test_unjudged_cases_do_not_count(outcome: Outcome) -> None:
     test = early(before(10))
     for n in range(9):
         test.add(seen(n, outcome))
     assert test.pairs == 0
 
 
-def test_what_cannot_be_compared_counts_for_nothing() -> None:
+def test_cases_that_cannot_be_compared_do_not_count() -> None:
     test = early(before(10, key="other"))
     for n in range(9):
         assert test.add(seen(n)) == ""
@@ -99,7 +99,7 @@ def test_what_cannot_be_compared_counts_for_nothing() -> None:
     assert test.pairs == unknown.pairs == 0
 
 
-def test_trials_that_confirm_are_no_repeats() -> None:
+def test_reasks_are_not_repeats() -> None:
 
     test = early(before(10))
     for n in range(9):
@@ -122,7 +122,7 @@ def test_files_without_suites_are_found_by_id() -> None:
     assert [test.add(seen(n)) for n in range(7)][-1]
 
 
-def test_an_interrupted_run_goes_on_where_it_was() -> None:
+def test_an_interrupted_run_is_resumed() -> None:
 
     test = early(before(20))
     test.restore([seen(n) for n in range(5)])
@@ -172,7 +172,7 @@ def test_a_run_stops_when_it_is_decided(project: Project) -> None:
     assert comparison.test.discordant[0] == 7
     assert comparison.to_dict()["test"]["eValue"] >= 20
     assert comparison.test.p_value <= 0.05
-    assert "However often one looks" in comparison.explanation
+    assert "However often it is checked" in comparison.explanation
     assert found.exit_code == 1
     assert history.show(found.id).comparison == comparison
     (note, *_) = history.compare("main", found.id).notes

@@ -39,7 +39,7 @@ cases:
 
 
 class Target:
-    """Answers with a function of the case's id and of how often anybody asked."""
+    """Answers with a function of the case's id and of the number of requests so far."""
 
     name = "t"
 
@@ -74,8 +74,8 @@ def asking(
     return replace(spec, target=target, **changes), target
 
 
-def carried_out(spec: RunSpec) -> tuple[RunResult, float]:
-    """What came of it, and how many seconds it took; none of them had to be spent."""
+def run_to_end(spec: RunSpec) -> tuple[RunResult, float]:
+    """The result of a run, and how many seconds of virtual time it took."""
 
     async def timed() -> tuple[RunResult, float]:
         loop = asyncio.get_running_loop()
@@ -99,7 +99,7 @@ async def never() -> str:
 
 
 @pytest.mark.parametrize(("presses", "seconds"), [(1, GRACE_SECONDS), (2, 0.0)])
-def test_what_is_in_flight_when_the_brake_is_pressed_has_the_grace_or_nothing(
+def test_trials_in_flight_have_a_grace_period_unless_cancelled_twice(
     spec: RunSpec, presses: int, seconds: float
 ) -> None:
     def answer(name: str, count: int) -> Any:
@@ -108,7 +108,7 @@ def test_what_is_in_flight_when_the_brake_is_pressed_has_the_grace_or_nothing(
         return never()
 
     stopped, target = asking(spec, answer)
-    result, took = carried_out(stopped)
+    result, took = run_to_end(stopped)
     assert took == pytest.approx(seconds, abs=0.01)
     assert len(target.asked) == 1, "nothing new is asked"
     assert (result.exit_code, result.record.status) == (130, "interrupted")
@@ -117,12 +117,12 @@ def test_what_is_in_flight_when_the_brake_is_pressed_has_the_grace_or_nothing(
     assert result.reasons[0] == f"the run was interrupted; {again} continues it"
 
 
-def test_it_is_told_who_is_waited_for_less_and_less_often(spec: RunSpec) -> None:
-    told: list[str] = []
+def test_the_notice_about_silence_is_repeated_less_and_less_often(spec: RunSpec) -> None:
+    notices: list[str] = []
 
     def listen(event: Event) -> None:
         if isinstance(event, Notice):
-            told.append(event.text)
+            notices.append(event.text)
 
     async def slow() -> str:
         await asyncio.sleep(119)
@@ -135,25 +135,25 @@ def test_it_is_told_who_is_waited_for_less_and_less_often(spec: RunSpec) -> None
     def answer(name: str, count: int) -> Any:
         return slow() if name == "a" else quick()
 
-    carried_out(asking(spec, answer, listen=listen)[0])
+    run_to_end(asking(spec, answer, listen=listen)[0])
     waiting = "waiting for suite.yaml: a"
-    assert told == [f"no answer for 30 s: {waiting}", f"no answer for 60 s: {waiting}"]
+    assert notices == [f"no answer for 30 s: {waiting}", f"no answer for 60 s: {waiting}"]
 
 
-def test_it_is_told_once_after_nothing_could_go_on_for_long(spec: RunSpec) -> None:
-    told: list[Event] = []
+def test_a_blocked_event_loop_causes_one_notice_about_silence(spec: RunSpec) -> None:
+    events: list[Event] = []
 
     async def slow() -> str:
         asyncio.get_running_loop()._hands.now += 600  # type: ignore[attr-defined]
         await asyncio.sleep(100)
         return "yes"
 
-    carried_out(asking(spec, lambda name, count: slow(), listen=told.append)[0])
-    assert len({str(event) for event in told}) == len(told)
-    assert sum("no answer for" in str(event) for event in told) == 1
+    run_to_end(asking(spec, lambda name, count: slow(), listen=events.append)[0])
+    assert len({str(event) for event in events}) == len(events)
+    assert sum("no answer for" in str(event) for event in events) == 1
 
 
-def test_the_brake_is_heeded_from_the_first_question_to_the_last(spec: RunSpec) -> None:
+def test_cancellation_works_from_the_first_request_to_the_last(spec: RunSpec) -> None:
     observed: list[bool] = []
 
     def answer(name: str, count: int) -> str:
@@ -164,7 +164,7 @@ def test_the_brake_is_heeded_from_the_first_question_to_the_last(spec: RunSpec) 
         observed.append(spec.cancellation.is_observed)
         return Comparison("base", run_id, "unchanged", 2, "passed")
 
-    carried_out(asking(spec, answer, compare=compare)[0])
+    run_to_end(asking(spec, answer, compare=compare)[0])
     assert observed == [True] * 4
     assert not spec.cancellation.is_observed
 
@@ -184,14 +184,14 @@ def test_a_run_that_is_stopped_during_re_asks_has_no_verdict_yet(spec: RunSpec) 
         return never()
 
     stopped, target = asking(spec, stops, compare=losing(spec))
-    result, _ = carried_out(stopped)
+    result, _ = run_to_end(stopped)
     assert (result.exit_code, result.comparison, result.verdict) == (130, None, "inconclusive")
     assert target.asked[2:] == [("a", 1), ("a", 2)], "the second re-ask did not end"
-    told: list[Event] = []
-    again, target = asking(stopped, lambda name, count: "no", listen=told.append)
+    events: list[Event] = []
+    again, target = asking(stopped, lambda name, count: "no", listen=events.append)
     again = replace(resumed(again, result.record), cancellation=type(spec.cancellation)())
-    whole, _ = carried_out(again)
-    assert told[0] == RunStarted(whole.id, "t", planned=2, done=2)
+    whole, _ = run_to_end(again)
+    assert events[0] == RunStarted(whole.id, "t", planned=2, done=2)
     assert target.asked == [("a", 2), ("a", 3), ("a", 4), ("a", 5)]
     assert (whole.exit_code, whole.reasons) == (1, ("1 lost case failed every re-ask",))
     trials = next(case for case in whole.suites[0].cases if case.id == "a").trials
@@ -203,7 +203,7 @@ def test_a_resumed_run_is_running_again_while_it_is_at_work(spec: RunSpec) -> No
         spec.cancellation.request()
         return "yes"
 
-    before = carried_out(asking(spec, stops)[0])[0].record
+    before = run_to_end(asking(spec, stops)[0])[0].record
     assert (before.status, before.verdict.exit_code) == ("interrupted", 130)
     seen: list[RunRecord] = []
 
@@ -212,45 +212,43 @@ def test_a_resumed_run_is_running_again_while_it_is_at_work(spec: RunSpec) -> No
         return "yes"
 
     again, _ = asking(spec, looks, cancellation=type(spec.cancellation)())
-    done, _ = carried_out(resumed(again, before))
+    done, _ = run_to_end(resumed(again, before))
     assert [(r.status, r.finished_at, r.summary) for r in seen] == [("running", None, None)]
     assert (done.record.status, done.exit_code) == ("finished", 0)
 
 
-def test_a_cancelled_run_that_is_resumed_is_cancelled_no_more(spec: RunSpec) -> None:
+def test_a_resumed_run_is_no_longer_cancelled(spec: RunSpec) -> None:
     spec.cancellation.request()
-    stopped, _ = carried_out(spec)
+    stopped, _ = run_to_end(spec)
     known = stopped.record
     spec.store.describe(known.id, known.suites, known.environment | {CANCELLED: True})
     again = replace(resumed(spec, known), cancellation=type(spec.cancellation)())
-    done, _ = carried_out(again)
+    done, _ = run_to_end(again)
     assert (done.record.status, done.record.cancelled) == ("finished", False)
     assert done.record.environment == known.environment
 
 
-def test_a_run_that_is_cancelled_while_a_server_takes_it_up_stays_cancelled(spec: RunSpec) -> None:
+def test_a_run_cancelled_while_a_server_resumes_it_stays_cancelled(spec: RunSpec) -> None:
     spec.cancellation.request()
-    known = carried_out(replace(spec, started_by="serve"))[0].record
+    known = run_to_end(replace(spec, started_by="serve"))[0].record
     spec.store.describe(known.id, known.suites, known.environment | {CANCELLED: 1})
     again = replace(
         resumed(spec, known), started_by="serve", cancellation=type(spec.cancellation)()
     )
-    carried_out(again)
+    run_to_end(again)
     assert spec.store.run(known.id).environment == known.environment | {CANCELLED: 1}
 
 
 @pytest.mark.parametrize(("begun", "resumed_by"), [("serve", ""), ("", "serve")])
-def test_a_run_knows_the_door_of_whoever_resumes_it(
-    spec: RunSpec, begun: str, resumed_by: str
-) -> None:
-    """Only who is at work on it can be told to stop."""
+def test_a_resumed_run_records_its_new_starter(spec: RunSpec, begun: str, resumed_by: str) -> None:
+    """Only the process that works on it can be stopped."""
     spec.cancellation.request()
-    stopped, _ = carried_out(replace(spec, started_by=begun))
+    stopped, _ = run_to_end(replace(spec, started_by=begun))
     assert stopped.record.started_by == begun
     again = replace(
         resumed(spec, stopped.record), started_by=resumed_by, cancellation=type(spec.cancellation)()
     )
-    done, _ = carried_out(again)
+    done, _ = run_to_end(again)
     assert (done.record.status, done.record.started_by) == ("finished", resumed_by)
 
 
@@ -270,18 +268,18 @@ class Full(MemoryStore):
 
 
 @pytest.mark.parametrize("workers", [1, 9])
-def test_a_fault_of_the_store_is_told_once_by_its_own_words(spec: RunSpec, workers: int) -> None:
+def test_a_store_error_is_raised_once_with_its_own_message(spec: RunSpec, workers: int) -> None:
     full = replace(spec, store=Full(), options=RunOptions(workers=workers, repeat=3))
     with pytest.raises(StoreError, match="the disk is full"):
-        carried_out(full)
+        run_to_end(full)
     assert full.store.runs(1)[0].status == "running"
 
 
-def test_a_run_that_another_process_finished_meanwhile_is_not_run_again(spec: RunSpec) -> None:
-    seen = carried_out(asking(spec, lambda name, count: "yes")[0])[0].record
+def test_a_run_that_another_process_has_finished_is_not_resumed(spec: RunSpec) -> None:
+    seen = run_to_end(asking(spec, lambda name, count: "yes")[0])[0].record
     stale = replace(spec, resumed=structs.replace(seen, status="running"))
     with pytest.raises(UsageError, match="is finished: there is nothing to resume"):
-        carried_out(stale)
+        run_to_end(stale)
 
 
 # Clocks
@@ -294,9 +292,9 @@ def test_a_clock_that_jumps_changes_nothing_but_times(
     monkeypatch.setattr("assay.model.run._last", 0)
     moments = [datetime(2030, 1, 1, tzinfo=UTC) - timedelta(hours=n) for n in range(4)]
     spec = replace(spec, now=lambda: moments.pop(0))
-    first, _ = carried_out(spec)
+    first, _ = run_to_end(spec)
     monkeypatch.setattr("assay.model.run._last", 0)  # as in another process
-    second, _ = carried_out(spec)
+    second, _ = run_to_end(spec)
     assert (first.exit_code, second.exit_code) == (0, 0)
     assert first.id < second.id, "the newest run is found as such"
     assert [record.id for record in spec.store.runs(2)] == [second.id, first.id]

@@ -111,7 +111,7 @@ some_answers = st.lists(st.sampled_from(["", "no idea", "?", None]), min_size=12
 def test_a_stream_gives_the_results_of_the_same_cases_loaded_whole(
     streamed: Project, extras: list[dict[str, Any]], said: list[str | None]
 ) -> None:
-    # A run that asks nobody names no target; a stream does not know beforehand that it will not.
+    # A run without requests names no target; a stream does not know that before it is read.
     assume(any("skip" not in extra for extra in extras))
     cases = [case(number, **extra) for number, extra in enumerate(extras)]
     answers = [seen(n, text) for n, text in enumerate(said) for _ in range(2) if text is not None]
@@ -121,8 +121,8 @@ def test_a_stream_gives_the_results_of_the_same_cases_loaded_whole(
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(eval_files, "STREAMED_BYTES", smallest)
             run = assay.run("a.eval.jsonl", target=REPLAY)
-        told = re.sub(rf"{run.id}|Duration .*", "", run.report())
-        results.append((document(run), run.summary, run.exit_code, told))
+        reported = re.sub(rf"{run.id}|Duration .*", "", run.report())
+        results.append((document(run), run.summary, run.exit_code, reported))
     assert results[0] == results[1]
 
 
@@ -139,7 +139,7 @@ def test_slow_checks_and_functions_judge_a_stream_too(
     assert [round(result.score or 0, 3) for result in suite.cases] == [0.929, 1.0, 0.929]
 
 
-def test_blank_lines_and_a_byte_order_mark_are_no_cases(streamed: Project) -> None:
+def test_blank_lines_and_a_byte_order_mark_are_skipped(streamed: Project) -> None:
     lines = [json.dumps(case(number)) for number in range(3)]
     streamed.write("a.eval.jsonl", "\ufeff" + "\n\n \r\n".join(lines) + "\n\n")
     streamed.write("seen.jsonl", "".join(json.dumps(seen(n)) + "\n" for n in range(3)))
@@ -149,7 +149,7 @@ def test_blank_lines_and_a_byte_order_mark_are_no_cases(streamed: Project) -> No
     assert [(c.id, c.source[1]) for c in suite.cases] == [("c0", 1), ("c1", 4), ("c2", 7)]
 
 
-def test_a_bad_line_ends_the_run_and_all_are_told(streamed: Project) -> None:
+def test_a_bad_line_ends_the_run_and_all_are_reported(streamed: Project) -> None:
     wrong = [case(3, threshold=2), case(5, evaluators=[{"type": "contians", "value": "x"}])]
     write(streamed, [case(0), case(1), wrong[0], case(4), wrong[1]], [seen(0)])
     with (Path("a.eval.jsonl")).open("a") as file:
@@ -176,7 +176,7 @@ def test_the_id_of_a_skipped_case_counts_too(streamed: Project) -> None:
 
 
 @pytest.mark.parametrize("answers", [[seen(0), seen(1), seen(1), seen(2)], []])
-def test_an_id_that_appears_twice_is_told(streamed: Project, answers: list[Any]) -> None:
+def test_a_duplicate_id_is_reported(streamed: Project, answers: list[Any]) -> None:
     write(streamed, [case(0), case(1), case(2), case(1)], answers)
     with pytest.raises(EvalFileErrors) as refused:
         assay.run("a.eval.jsonl", target=REPLAY)
@@ -185,7 +185,7 @@ def test_an_id_that_appears_twice_is_told(streamed: Project, answers: list[Any])
     assert "line 2" in problem.message
 
 
-def test_answers_that_nobody_asked_for_are_told(streamed: Project) -> None:
+def test_unused_answers_are_reported(streamed: Project) -> None:
     write(streamed, [case(0)], [seen(0), seen(7), seen(8)])
     run = assay.run("a.eval.jsonl", target=REPLAY)
     assert "2 lines have an id that no selected case has" in run.report()
@@ -344,13 +344,13 @@ def test_a_calibrated_judge_corrects_the_pass_rate_of_a_stream(streamed: Project
     CalibrationSession("labels.csv").calibrate()
     second = assay.run("a.eval.jsonl", target=REPLAY, require_calibrated=True)
     assert second.exit_code == 0
-    (told,) = document(second)["statistics"]["judges"]
-    assert told["calibration"]["state"] == "current"
-    assert told["passRate"]["judged"] == 4
+    (reported,) = document(second)["statistics"]["judges"]
+    assert reported["calibration"]["state"] == "current"
+    assert reported["passRate"]["judged"] == 4
     assert "Judge" in second.report()
 
 
-def test_a_resumed_stream_knows_the_judges_of_what_was_graded_before(
+def test_a_resumed_stream_has_the_judges_of_earlier_trials(
     streamed: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judged_project(streamed, [[judge("truth")]] + [[judge("tone")]] + [[judge("style")]] * 6)
@@ -380,10 +380,10 @@ def test_a_judge_that_is_missing_late_in_a_stream_leaves_no_run(streamed: Projec
     store.close()
 
 
-# Streams beside other suites
+# Streams together with other suites
 
 
-def test_suites_beside_a_stream_are_looked_at_before_the_first_question(streamed: Project) -> None:
+def test_other_suites_are_checked_before_a_stream_is_graded(streamed: Project) -> None:
     write(streamed, [case(0)], [seen(0), seen(1)])
     suite = {"cases": [case(1, criteria="true", evaluators=[judge("truth")])]}
     streamed.write("b.eval.yaml", json.dumps(suite))
@@ -403,7 +403,7 @@ def test_judges_of_all_suites_are_recorded(streamed: Project) -> None:
     assert environment_judges(run) == [("tone", True), ("truth", True)]
 
 
-def test_answers_of_other_suites_are_no_strangers(streamed: Project) -> None:
+def test_answers_of_other_suites_count_as_used(streamed: Project) -> None:
     write(streamed, [case(0)], [seen(n) for n in range(4)])
     Path("c.eval.jsonl").write_text(json.dumps(case(2)) + "\n")
     streamed.write("b.eval.yaml", json.dumps({"cases": [case(1), case(9)]}))
@@ -411,7 +411,7 @@ def test_answers_of_other_suites_are_no_strangers(streamed: Project) -> None:
     assert "1 line has an id that no selected case has" in run.report()
 
 
-def test_broken_lines_of_the_recording_are_told_of_a_stream_too(streamed: Project) -> None:
+def test_broken_lines_of_the_recording_are_reported_for_a_stream_too(streamed: Project) -> None:
     write(streamed, [case(0)], [seen(0), []])
     (note,) = assay.run("a.eval.jsonl", target=REPLAY).notes
     assert ": 1 line cannot be read; the first: seen.jsonl:2:1: " in note
@@ -443,34 +443,34 @@ def test_a_file_that_changes_while_it_is_read_leaves_no_run(
     store.close()
 
 
-# What is wrong, or warned of, is told as of a file that is loaded
+# Errors and warnings are reported as for a file that is loaded whole
 
 
-Told = tuple[list[str], list[str], int | None]
+Reported = tuple[list[str], list[str], int | None]
 
 
-def told(path: str = "a.eval.jsonl", *, resume: str | None = None, **options: Any) -> Told:
+def reported(path: str = "a.eval.jsonl", *, resume: str | None = None, **options: Any) -> Reported:
     """The notices of a run, the problems that it was refused for, and its exit code."""
     notices: list[str] = []
 
     def listen(event: Any) -> None:
-        if isinstance(event, Notice) and "passed over" not in event.text:
+        if isinstance(event, Notice) and not event.text.startswith("skipped "):
             notices.append(event.text)
 
-    order = RunRequest(path, REPLAY, resume=resume, hooks=RunHooks(listen))
+    request = RunRequest(path, REPLAY, resume=resume, hooks=RunHooks(listen))
     try:
-        run = wait_for(lambda: execute(order, options))
+        run = wait_for(lambda: execute(request, options))
     except EvalFileErrors as error:
         return notices, [str(problem) for problem in error.problems], None
     return notices, [], run.exit_code
 
 
-def told_both_ways(monkeypatch: pytest.MonkeyPatch, **options: Any) -> Told:
-    """What is told of a stream, when it is the same that is told of the file loaded whole."""
-    found = told(**options)
+def reported_both_ways(monkeypatch: pytest.MonkeyPatch, **options: Any) -> Reported:
+    """What is reported for a stream; asserts that a file loaded whole reports the same."""
+    found = reported(**options)
     with monkeypatch.context() as patch:
         patch.setattr(eval_files, "STREAMED_BYTES", 1 << 30)
-        assert found == told(**options)
+        assert found == reported(**options)
     return found
 
 
@@ -492,7 +492,7 @@ def test_a_warning_does_not_stop_a_stream(
 ) -> None:
     cases = [warned(n) if n in (2, 7) else case(n) for n in range(9)]
     write(streamed, cases, [seen(n) for n in range(9)])
-    notices, problems, exit_code = told_both_ways(monkeypatch)
+    notices, problems, exit_code = reported_both_ways(monkeypatch)
     assert [notice.partition(" warning")[0] for notice in notices] == [
         "a.eval.jsonl:3:14:",
         "a.eval.jsonl:8:14:",
@@ -507,7 +507,7 @@ def test_warnings_refuse_a_strict_stream(
 ) -> None:
     cases = [warned(n) if n in (2, 7) else case(n) for n in range(9)]
     write(streamed, cases, [seen(n) for n in range(9)])
-    notices, problems, _ = told_both_ways(monkeypatch, strict=True)
+    notices, problems, _ = reported_both_ways(monkeypatch, strict=True)
     assert notices == []
     assert [problem.partition(" error[ignored-alias]")[0] for problem in problems] == [
         "a.eval.jsonl:3:14:",
@@ -516,12 +516,12 @@ def test_warnings_refuse_a_strict_stream(
     assert runs() == []
 
 
-def test_warnings_of_a_stream_that_is_wrong_are_told_with_its_errors(
+def test_warnings_of_an_invalid_stream_are_reported_with_its_errors(
     streamed: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(streamed, [warned(0), case(1), case(2, threshold=2), warned(3)], [seen(0)])
     for strict in (False, True):
-        notices, problems, _ = told_both_ways(monkeypatch, strict=strict)
+        notices, problems, _ = reported_both_ways(monkeypatch, strict=strict)
         assert notices == []
         assert [problem.split("[")[0].rpartition(" ")[2] for problem in problems] == [
             "warning",
@@ -531,18 +531,18 @@ def test_warnings_of_a_stream_that_is_wrong_are_told_with_its_errors(
     assert runs() == []
 
 
-def test_many_warnings_of_a_stream_are_not_all_told(
+def test_the_warnings_of_a_stream_are_limited(
     streamed: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("assay.errors.MAX_PROBLEMS", 3)
+    monkeypatch.setattr("assay.problems.MAX_PROBLEMS", 3)
     write(streamed, [warned(n) for n in range(9)], [seen(n) for n in range(9)])
-    notices, _, exit_code = told()
+    notices, _, exit_code = reported()
     assert len(notices) == 4
     assert "there are more than 3 warnings" in notices[-1]
     assert exit_code == 0
 
 
-def test_a_resumed_stream_tells_its_warnings_once(
+def test_a_resumed_stream_reports_its_warnings_once(
     streamed: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(streamed, [warned(0), *map(case, range(1, 9))], [seen(n) for n in range(9)])
@@ -559,10 +559,10 @@ def test_a_resumed_stream_tells_its_warnings_once(
         patch.setattr(stream.StreamRun, "_drain_saves", broken)
         with pytest.raises(KeyboardInterrupt):
             assay.run("a.eval.jsonl", target=REPLAY)
-    _, problems, _ = told(resume="", strict=True)
+    _, problems, _ = reported(resume="", strict=True)
     assert len(problems) == 1
     assert runs() == ["running"]  # it can be gone on with
-    notices, _, exit_code = told(resume="")
+    notices, _, exit_code = reported(resume="")
     assert (len(notices), exit_code) == (1, 0)
     assert "ignored-alias" in notices[0]
 
@@ -580,7 +580,7 @@ def test_the_ids_of_cases_that_are_not_selected_count_too(
     answers: list[Any],
 ) -> None:
     write(streamed, [case(0), case(1, tags=["x"]), case(2), case(3), case(1), case(2)], answers)
-    _, problems, _ = told_both_ways(monkeypatch, **options)
+    _, problems, _ = reported_both_ways(monkeypatch, **options)
     assert [problem.partition(" error[duplicate-id]")[0] for problem in problems] == [
         "a.eval.jsonl:5:8:",
         "a.eval.jsonl:6:8:",
@@ -593,31 +593,31 @@ def test_hashes_that_are_equal_by_chance_refuse_no_stream(
 ) -> None:
     monkeypatch.setattr(stream, "_hash", lambda identity: 7)
     write(streamed, [case(0), case(1)], [seen(0)])
-    assert told(filter=("c0",)) == ([], [], 0)
+    assert reported(filter=("c0",)) == ([], [], 0)
 
 
 UNKNOWN = {"type": "python:nope:x"}
 
 
 @pytest.mark.parametrize("first", [True, False])
-def test_bad_lines_are_told_before_an_evaluator_that_cannot_be_prepared(
+def test_bad_lines_are_reported_before_an_evaluator_that_cannot_be_prepared(
     streamed: Project, monkeypatch: pytest.MonkeyPatch, first: bool
 ) -> None:
     unprepared = case(9, evaluators=[UNKNOWN])
     cases = [case(0), *(case(n, threshold=2) for n in (1, 2, 3, 4)), case(5)]
     write(streamed, [unprepared, *cases] if first else [*cases, unprepared], [seen(0)])
-    _, problems, _ = told_both_ways(monkeypatch)
+    _, problems, _ = reported_both_ways(monkeypatch)
     assert len(problems) == 4
     assert all("error[wrong-value]" in problem for problem in problems)
     assert runs() == []
 
 
-def test_bad_lines_are_told_before_an_evaluator_of_another_suite(
+def test_bad_lines_are_reported_before_an_evaluator_of_another_suite(
     streamed: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(streamed, [case(0), case(1, threshold=2)], [seen(0)])
     streamed.write("b.eval.yaml", json.dumps({"cases": [case(2, evaluators=[UNKNOWN])]}))
-    _, problems, _ = told_both_ways(monkeypatch, path=".")
+    _, problems, _ = reported_both_ways(monkeypatch, path=".")
     assert [problem.partition(" ")[0] for problem in problems] == ["a.eval.jsonl:2:152:"]
     assert runs() == []
 
@@ -625,7 +625,7 @@ def test_bad_lines_are_told_before_an_evaluator_of_another_suite(
 def test_an_evaluator_that_cannot_be_prepared_refuses_a_stream(streamed: Project) -> None:
     write(streamed, [*map(case, range(8)), case(8, evaluators=[UNKNOWN])], [seen(0)])
     with pytest.raises(FunctionError, match="nope"):
-        told()
+        reported()
     assert runs() == []
 
 
@@ -634,16 +634,16 @@ def test_all_streams_are_looked_through_when_one_is_wrong(
 ) -> None:
     write(streamed, [case(0, threshold=2), case(1)], [seen(0)])
     Path("b.eval.jsonl").write_text(json.dumps(case(3, threshold=2)) + "\n")
-    _, problems, _ = told_both_ways(monkeypatch, path=".")
+    _, problems, _ = reported_both_ways(monkeypatch, path=".")
     assert [problem.partition(":")[0] for problem in problems] == ["a.eval.jsonl", "b.eval.jsonl"]
 
 
-def test_a_line_that_is_too_long_does_not_hide_what_is_before_it(
+def test_a_line_that_is_too_long_does_not_hide_earlier_problems(
     streamed: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(jsonl, "MAX_LINE", 400)
     write(streamed, [case(0, threshold=2), case(1), case(2, description="x" * 900)], [seen(0)])
-    _, problems, _ = told_both_ways(monkeypatch)
+    _, problems, _ = reported_both_ways(monkeypatch)
     assert ["wrong-value" in problems[0], "too-large" in problems[1]] == [True, True]
     assert len(problems) == 2
     assert runs() == []
@@ -655,7 +655,7 @@ def test_a_stream_of_blank_lines_has_no_case(
 ) -> None:
     streamed.write("a.eval.jsonl", "\n" * 500)
     streamed.write("seen.jsonl", json.dumps(seen(0)))
-    _, problems, _ = told_both_ways(monkeypatch, **options)
+    _, problems, _ = reported_both_ways(monkeypatch, **options)
     assert [problem.partition(" the")[0] for problem in problems] == [
         "a.eval.jsonl:1:1: error[no-cases]:"
     ]
@@ -664,12 +664,12 @@ def test_a_stream_of_blank_lines_has_no_case(
 
 def test_a_stream_of_which_nothing_is_selected_is_not_wrong(streamed: Project) -> None:
     write(streamed, [case(0)], [seen(0)])
-    _, problems, exit_code = told(filter=("nobody",))
+    _, problems, exit_code = reported(filter=("nobody",))
     assert (problems, exit_code) == ([], 5)
 
 
 def text(run: assay.Run) -> str:
-    """The result file, with 2 and 2.0 told apart."""
+    """The result file, in which 2 and 2.0 are different."""
     return json.dumps(document(run), sort_keys=True)
 
 
@@ -732,12 +732,12 @@ def asking(streamed: Project) -> Iterator[Asking]:
         yield found
 
 
-def test_others_in_the_event_loop_have_their_turn_while_a_stream_is_graded(asking: Asking) -> None:
-    async def beside_another() -> assay.Run:
+def test_the_event_loop_runs_while_a_stream_is_graded(asking: Asking) -> None:
+    async def with_another_suite() -> assay.Run:
         asyncio.get_running_loop().add_reader(asking.asks, asking.answer)
         return await assay.arun("a.eval.jsonl", target=REPLAY)
 
-    assert asyncio.run(beside_another()).summary.passed == 9
+    assert asyncio.run(with_another_suite()).summary.passed == 9
 
 
 def test_a_stream_that_is_cancelled_ends_its_processes_and_can_be_resumed(asking: Asking) -> None:

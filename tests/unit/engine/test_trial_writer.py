@@ -84,14 +84,14 @@ async def settled() -> None:
         await asyncio.sleep(0)
 
 
-def journaling(
-    store: Held, most: int, work: Callable[[TrialWriter], Awaitable[None]], told: list[int]
+def writing(
+    store: Held, most: int, work: Callable[[TrialWriter], Awaitable[None]], reported: list[int]
 ) -> None:
-    """Let `work` use a journal; the positions that it tells are in `told`."""
+    """Let `work` use a TrialWriter; the positions that it reports are in `reported`."""
     store.begin(make_run())
 
     def tell(finished: FinishedTrial) -> None:
-        told.append(finished.record.position)
+        reported.append(finished.record.position)
 
     async def main() -> None:
         async with asyncio.TaskGroup() as group:
@@ -100,30 +100,30 @@ def journaling(
     asyncio.run(main())
 
 
-# The journal by itself
+# The writer alone
 
 
-def test_what_gathers_while_a_save_is_under_way_is_saved_together_and_told_in_order() -> None:
-    store, told = Held(), list[int]()
+def test_trials_that_finish_during_a_save_are_one_batch_reported_in_order() -> None:
+    store, reported = Held(), list[int]()
 
     async def work(trial_writer: TrialWriter) -> None:
         await trial_writer.add(finished(0))
         await settled()
         for position in (3, 1, 2):
             await trial_writer.add(finished(position))
-        assert (store.sizes, told) == ([1], [])
+        assert (store.sizes, reported) == ([1], [])
         store.let_go()
         await settled()
-        assert (store.sizes, told) == ([1, 3], [0])
+        assert (store.sizes, reported) == ([1, 3], [0])
         store.let_go()
 
-    journaling(store, 9, work, told)
-    assert told == [0, 3, 1, 2]
+    writing(store, 9, work, reported)
+    assert reported == [0, 3, 1, 2]
 
 
 @pytest.mark.parametrize("most", [0, 2])
-def test_whoever_keeps_more_than_may_be_unsaved_waits(most: int) -> None:
-    store, told = Held(), list[int]()
+def test_add_waits_while_too_many_trials_are_unsaved(most: int) -> None:
+    store, reported = Held(), list[int]()
 
     async def work(trial_writer: TrialWriter) -> None:
         for position in range(most):
@@ -135,11 +135,11 @@ def test_whoever_keeps_more_than_may_be_unsaved_waits(most: int) -> None:
             store.let_go()
         store.let_go()
 
-    journaling(store, most, work, told)
-    assert told == list(range(most + 1))
+    writing(store, most, work, reported)
+    assert reported == list(range(most + 1))
 
 
-def test_what_cannot_be_stored_takes_nothing_else_with_it() -> None:
+def test_a_trial_that_cannot_be_stored_does_not_affect_others() -> None:
     store = Picky()
 
     async def work(trial_writer: TrialWriter) -> None:
@@ -151,12 +151,12 @@ def test_what_cannot_be_stored_takes_nothing_else_with_it() -> None:
         store.let_go()
 
     with pytest.raises(ExceptionGroup) as raised:
-        journaling(store, 9, work, [])
+        writing(store, 9, work, [])
     assert str(raised.value.exceptions[0]) == "this cannot be stored"
     assert sorted(trial.position for trial in store.facts("run-1")) == [0, 2]
 
 
-def test_what_was_asked_is_kept_when_the_run_is_cancelled() -> None:
+def test_answers_are_saved_when_the_run_is_cancelled() -> None:
     store = Held()
 
     async def work(trial_writer: TrialWriter) -> None:
@@ -166,7 +166,7 @@ def test_what_was_asked_is_kept_when_the_run_is_cancelled() -> None:
         raise asyncio.CancelledError
 
     with pytest.raises(asyncio.CancelledError):
-        journaling(store, 9, work, [])
+        writing(store, 9, work, [])
     store.let_go()
     assert [trial.position for trial in store.facts("run-1")] == [0, 1]
 
@@ -174,7 +174,7 @@ def test_what_was_asked_is_kept_when_the_run_is_cancelled() -> None:
 def test_trials_between_two_saves_are_one_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trial_writer, "BATCH_SECONDS", 3600.0)
     monkeypatch.setattr(trial_writer, "MAX_BATCH", 3)
-    store, told = Held(), list[int]()
+    store, reported = Held(), list[int]()
 
     async def work(trial_writer: TrialWriter) -> None:
         for position, sizes in enumerate([[1], [1], [1], [1, 3]]):
@@ -183,8 +183,8 @@ def test_trials_between_two_saves_are_one_batch(monkeypatch: pytest.MonkeyPatch)
             store.let_go()
             assert store.sizes == sizes
 
-    journaling(store, 10, work, told)
-    assert told == [0, 1, 2, 3]
+    writing(store, 10, work, reported)
+    assert reported == [0, 1, 2, 3]
 
 
 def test_lanes_wait_while_a_whole_batch_is_unsaved(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,7 +205,7 @@ def test_lanes_wait_while_a_whole_batch_is_unsaved(monkeypatch: pytest.MonkeyPat
             assert waits.done()
         store.let_go()
 
-    journaling(store, 1, work, [])
+    writing(store, 1, work, [])
 
 
 # In a run
@@ -224,7 +224,7 @@ def job_of(
     return replace(spec, target=target, listen=events.append), store, target, events
 
 
-def number_told(events: list[Event]) -> int:
+def number_reported(events: list[Event]) -> int:
     return sum(isinstance(event, TrialFinished) for event in events)
 
 
@@ -243,11 +243,11 @@ def test_lanes_ask_on_while_trials_are_saved_but_not_far_ahead(
     async def main() -> None:
         task = asyncio.create_task(run(spec))
         await settled()
-        assert (len(target.asked), number_told(events)) == (asked, 0)
+        assert (len(target.asked), number_reported(events)) == (asked, 0)
         await ended(task, store)
 
     asyncio.run(main())
-    assert len(set(target.asked)) == len(target.asked) == number_told(events) == 9
+    assert len(set(target.asked)) == len(target.asked) == number_reported(events) == 9
 
 
 def test_a_limit_stops_the_asking_before_the_trials_that_reach_it_are_saved(
@@ -263,7 +263,7 @@ def test_a_limit_stops_the_asking_before_the_trials_that_reach_it_are_saved(
 
     asyncio.run(main())
     assert len(target.asked) <= 4
-    assert number_told(events) == 9
+    assert number_reported(events) == 9
 
 
 def test_the_first_lane_asks_before_the_last_has_begun(project: Project) -> None:

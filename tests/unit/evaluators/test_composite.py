@@ -131,7 +131,7 @@ def test_a_required_member_that_is_not_met_fails_the_composite(kind: str) -> Non
     assert score.score
     assert score.score > 0.9
     assert score.verdict == "fail"
-    assert score.failed_gate == "b: the score 0.5 is not a pass, which is required"
+    assert score.failed_gate == "b: the score is 0.5, but a pass is required"
 
 
 def test_a_failed_gate_of_a_member_fails_the_composite() -> None:
@@ -143,7 +143,7 @@ def test_a_failed_gate_of_a_member_fails_the_composite() -> None:
 def test_gates_come_through_nested_composites() -> None:
     inner = composite(fixed("a", 0.0, required=0.5))
     score = scored(composite(inner, fixed("b")))
-    assert score.failed_gate == "both: a: the score 0 is not at least 0.5, which is required"
+    assert score.failed_gate == "both: a: the score is 0, but at least 0.5 is required"
 
 
 # Members that break

@@ -324,7 +324,7 @@ def test_a_plugin_that_cannot_be_imported_is_told(project: Path, error: str, fau
 def test_a_function_cannot_take_the_name_of_a_built_in(project: Path) -> None:
     plugin(project, "@assay.evaluator\ndef contains(response): return True\n")
     assert (
-        "'contains' of my_checks:contains is there already"
+        "'contains' of my_checks:contains is already registered"
         in eval_files.validate(".").errors[0].message
     )
 
@@ -336,7 +336,7 @@ def test_two_functions_cannot_have_one_name(project: Path) -> None:
         "@assay.evaluator(name='same')\ndef b(response): return True\n",
     )
     (problem,) = eval_files.validate("assay.yaml").errors
-    assert "there already: my_checks:a" in problem.message
+    assert "already registered: my_checks:a" in problem.message
 
 
 def test_only_functions_are_decorated(project: Path) -> None:

@@ -61,7 +61,7 @@ def marker() -> str:
 
 
 def living(marker: str) -> list[int]:
-    """The processes with the marker; dead ones have no command line, even if nobody reaped them."""
+    """The processes with the marker; dead ones have no command line, even if not reaped."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
@@ -75,7 +75,7 @@ def living(marker: str) -> list[int]:
 
 
 def all_live(marker: str, count: int) -> bool:
-    """Whether so many have the marker, as soon as those that were forked have become programs."""
+    """Whether this many have the marker, as soon as forked processes have become programs."""
     deadline = time.monotonic() + WAIT_SECONDS
     while len(living(marker)) < count:
         if time.monotonic() > deadline:
@@ -84,7 +84,7 @@ def all_live(marker: str, count: int) -> bool:
 
 
 def all_die(marker: str) -> bool:
-    """Whether nobody with the marker is left, as soon as the system has carried out the kill."""
+    """Whether no process with the marker is left, as soon as the system has killed them."""
     deadline = time.monotonic() + WAIT_SECONDS
     while living(marker):
         if time.monotonic() > deadline:
@@ -120,7 +120,7 @@ def test_a_signal_without_a_name_has_its_number() -> None:
     assert done.fault == f"was killed by signal {signal.SIGRTMIN + 1}"
 
 
-def test_arguments_are_no_shell_text() -> None:
+def test_arguments_are_not_shell_text() -> None:
     odd = ["a b", "$HOME", "`id`", "x; y", "*", "", "-c"]
     done = outcome(python("import sys; print(sys.argv[1:])", *odd))
     assert done.stdout.decode() == f"{odd}\n"
@@ -163,11 +163,11 @@ def test_no_file_descriptor_is_left_open() -> None:
 # stdin
 
 
-def test_a_child_that_never_reads_a_large_stdin_is_no_trouble() -> None:
+def test_a_child_need_not_read_a_large_stdin() -> None:
     assert outcome(python("print('done')"), b"x" * 5_000_000).stdout == b"done\n"
 
 
-def test_a_child_that_reads_a_part_of_a_large_stdin_is_no_trouble() -> None:
+def test_a_child_may_read_part_of_a_large_stdin() -> None:
     code = "import os; print(len(os.read(0, 10))); os.close(0)"
     assert outcome(python(code), b"x" * 5_000_000).stdout == b"10\n"
 
@@ -193,7 +193,7 @@ def test_a_child_that_writes_forever_is_stopped_at_the_limit(marker: str) -> Non
     assert not living(marker)
 
 
-def test_nobody_reads_on_after_too_much_output() -> None:
+def test_reading_stops_after_too_much_output() -> None:
     code = """
     import os, signal
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -237,13 +237,13 @@ def test_a_child_that_takes_too_long_is_stopped(marker: str) -> None:
     assert not living(marker)
 
 
-def test_a_child_may_tidy_up_when_it_is_told_to_stop() -> None:
+def test_a_child_may_clean_up_on_sigterm() -> None:
     code = "signal.signal(signal.SIGTERM, lambda *_: os._exit(7))\nflood()"
     done = outcome(python(FLOOD + code), max_output=10, grace_seconds=FOREVER)
     assert done.returncode == 7
 
 
-def test_a_child_that_ignores_being_told_to_stop_is_killed(marker: str) -> None:
+def test_a_child_that_ignores_sigterm_is_killed(marker: str) -> None:
     code = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nflood()"
     done = outcome(python(FLOOD + code, marker), max_output=10, grace_seconds=0)
     assert done.returncode == -signal.SIGKILL
@@ -267,13 +267,13 @@ def grandchild(**how):
 """
 
 
-def test_what_a_child_leaves_behind_is_killed_although_it_holds_the_pipes(marker: str) -> None:
+def test_descendants_that_hold_the_pipes_are_killed(marker: str) -> None:
     done = outcome(python(GRANDCHILD + "grandchild()\nprint('done')", marker))
     assert (done.state, done.returncode, done.stdout) == ("exited", 0, b"done\n")
     assert all_die(marker)
 
 
-def test_what_holds_no_pipes_is_killed_too(marker: str) -> None:
+def test_descendants_without_pipes_are_killed_too(marker: str) -> None:
     quiet = "grandchild(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)"
     assert outcome(python(GRANDCHILD + quiet, marker)).returncode == 0
     assert all_die(marker)
@@ -299,7 +299,7 @@ def test_one_that_left_the_group_of_a_stopped_child_is_killed_too(marker: str) -
     assert all_die(marker)
 
 
-def test_who_left_the_group_of_another_run_lives_on(marker: str) -> None:
+def test_processes_of_other_runs_survive(marker: str) -> None:
     code = GRANDCHILD + "grandchild(start_new_session=True, env={'ASSAY_CHILD': 'other'})"
     outcome(python(code, marker))
     (other,) = living(marker)
@@ -307,7 +307,7 @@ def test_who_left_the_group_of_another_run_lives_on(marker: str) -> None:
     assert all_die(marker)
 
 
-def test_one_that_cannot_be_found_and_holds_the_pipes_does_not_hold_us(marker: str) -> None:
+def test_a_hidden_descendant_that_holds_the_pipes_does_not_block_us(marker: str) -> None:
     code = GRANDCHILD + "grandchild(start_new_session=True, env={})\nprint('done')"
     done = outcome(python(code, marker))
     (escaped,) = living(marker)
@@ -333,7 +333,7 @@ def test_output_that_a_grandchild_passes_on_is_waited_for(monkeypatch: pytest.Mo
 
 
 def ready_pipe(folder: Path) -> Path:
-    """A named pipe: who reads it waits until somebody has written."""
+    """A named pipe: a reader waits until something was written."""
     pipe = folder / "ready"
     os.mkfifo(pipe)
     return pipe
@@ -385,7 +385,7 @@ def test_a_run_can_be_cancelled_while_it_starts(marker: str, steps: int) -> None
     assert not living(marker)
 
 
-def test_what_a_child_starts_before_we_know_of_it_is_killed(tmp_path: Path, marker: str) -> None:
+def test_processes_that_a_child_starts_at_once_are_killed(tmp_path: Path, marker: str) -> None:
     pipe = ready_pipe(tmp_path)
     code = GRANDCHILD + "import signal\ngrandchild()" + STUBBORN
 
@@ -393,7 +393,7 @@ def test_what_a_child_starts_before_we_know_of_it_is_killed(tmp_path: Path, mark
         work = asyncio.create_task(here(python(code, marker, str(pipe)), grace_seconds=0))
         while not living(marker):
             await asyncio.sleep(0)
-        pipe.read_bytes()  # the event loop stands still meanwhile
+        pipe.read_bytes()  # this blocks the event loop
         work.cancel()
         with pytest.raises(asyncio.CancelledError):
             await work
@@ -428,7 +428,7 @@ def test_a_file_that_is_not_executable_is_named(tmp_path: Path) -> None:
     assert done.fault == "the program './judge.py' is not executable"
 
 
-def test_a_file_that_is_no_program_is_named(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_program_is_named(tmp_path: Path) -> None:
     (tmp_path / "judge").write_text("no #! line\n")
     (tmp_path / "judge").chmod(0o755)
     done = guarded(run(["./judge"], cwd=str(tmp_path), env={}, limits=Limits()))
@@ -445,7 +445,7 @@ def test_a_folder_that_does_not_exist_is_named(tmp_path: Path, name: str) -> Non
     (tmp_path / "file").touch()
     folder = str(tmp_path / name)
     done = guarded(run(["sh"], cwd=folder, env={}, limits=Limits()))
-    assert done.fault == f"the folder {folder!r} to run in does not exist"
+    assert done.fault == f"the working directory {folder!r} does not exist"
 
 
 def test_an_argument_that_no_system_can_pass_is_a_fault() -> None:
@@ -488,7 +488,7 @@ def test_limits_leave_everything_else_of_the_child_alone(tmp_path: Path, marker:
     assert outputs[:2] == outputs[2:]
 
 
-def test_a_limit_above_what_the_system_allows_is_the_systems() -> None:
+def test_a_limit_above_the_system_limit_becomes_the_system_limit() -> None:
     inner = python("import resource as r; print(r.getrlimit(r.RLIMIT_CPU))")
     wrapped = child._limited(inner, Limits(max_cpu_seconds=100))
     code = "import os, resource as r; r.setrlimit(r.RLIMIT_CPU, (50, 50));"
@@ -496,7 +496,7 @@ def test_a_limit_above_what_the_system_allows_is_the_systems() -> None:
     assert outcome(python(code)).stdout == b"(50, 50)\n"
 
 
-def test_where_limits_cannot_be_set_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limits_that_cannot_be_set_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     class Windows:
         name = "nt"
         path = os.path

@@ -68,7 +68,7 @@ class Pair:
 
 
 def test_threads_with_loops_of_their_own_share_the_cores() -> None:
-    """Who has a core keeps it until another has one too: with too few, nobody would go on."""
+    """A holder keeps its slot until another has one too: with too few slots, all would wait."""
     cores, tally, pair = CpuSlots(2), Tally(), Pair()
     tasks, threads = 20, 8
     gone = 0
@@ -111,7 +111,7 @@ async def steps(count: int) -> None:
 
 @pytest.mark.parametrize("before", range(4))
 @pytest.mark.parametrize("after", range(4))
-def test_who_is_cancelled_while_waiting_keeps_no_core(before: int, after: int) -> None:
+def test_a_waiter_that_is_cancelled_keeps_no_slot(before: int, after: int) -> None:
     async def contend() -> None:
         async with cores:
             waiting = asyncio.create_task(Tally().hold(cores))
@@ -127,7 +127,7 @@ def test_who_is_cancelled_while_waiting_keeps_no_core(before: int, after: int) -
     assert not cores._waiting
 
 
-def test_who_gives_up_while_all_cores_are_held_is_forgotten() -> None:
+def test_a_cancelled_waiter_leaves_the_queue() -> None:
     async def contend() -> None:
         async with cores:
             waiting = asyncio.create_task(Tally().hold(cores))
@@ -141,7 +141,7 @@ def test_who_gives_up_while_all_cores_are_held_is_forgotten() -> None:
     assert cores.free == 1
 
 
-def test_a_loop_that_was_closed_is_passed_over() -> None:
+def test_a_closed_loop_is_skipped() -> None:
     cores = CpuSlots(1)
     guarded(cores.__aenter__())
     loop = asyncio.new_event_loop()

@@ -84,7 +84,7 @@ def parent(*commands: list[str]) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def await_watched(parent: subprocess.Popen[bytes], count: int) -> None:
-    """Wait until the watchdog knows so many children."""
+    """Wait until the watchdog watches this many children."""
     assert parent.stdout is not None
     assert parent.stdout.read(count) == b"." * count
 

@@ -72,13 +72,13 @@ def test_large_arguments_and_results_come_through() -> None:
     assert guarded(compute(str.upper, "é" * 3_000_000)) == "É" * 3_000_000
 
 
-def test_what_the_function_raises_is_raised() -> None:
+def test_an_exception_of_the_function_is_raised() -> None:
     with pytest.raises(ValueError, match="invalid literal"):
         guarded(compute(int, "x"))
     assert guarded(compute(int, "7")) == 7
 
 
-def test_what_the_function_prints_does_not_disturb_the_replies() -> None:
+def test_output_of_the_function_does_not_disturb_the_replies() -> None:
     assert guarded(compute(print, "\0" * 100)) is None
     assert guarded(compute(len, "four")) == 4
 
@@ -149,7 +149,7 @@ def test_a_worker_ends_with_its_parent_even_while_it_computes() -> None:
     assert dies(pid)
 
 
-def test_workers_end_with_the_interpreter_without_a_word() -> None:
+def test_workers_end_silently_with_the_interpreter() -> None:
     code = (
         "import asyncio, os, assay.process.workers as w; print(asyncio.run(w.compute(os.getpid)))"
     )

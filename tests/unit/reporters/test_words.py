@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from assay.model.comparison import Comparison
-from assay.reporters.words import VERDICTS, duration, facts, interval, money, rate, verdict
-from assay.text import percent
+from assay.reporters.words import VERDICTS, facts, interval, rate, verdict
+from assay.text import duration, money, percent
 from unit.sample_runs import LISBON, PORTO, entry, run, suite, written
 
 
@@ -115,7 +115,9 @@ REPEATED = {
 
 def test_repeats_are_headed_by_all_attempts_passing() -> None:
     told = dict(facts(run(suite(LISBON), statistics={"repeats": REPEATED})))
-    assert told["pass^5"] == ("25 % (95 % interval 10 % to 60 %, m); one attempt 70 %, pass@5 95 %")
+    assert told["pass^5"] == (
+        "25 % of 3 repeated cases (95 % interval 10 % to 60 %, m); one attempt 70 %, pass@5 95 %"
+    )
     assert told["Flaky"] == "12 cases both passed and failed: a.yaml: <b> and 11 more"
 
 

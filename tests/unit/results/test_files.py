@@ -1,4 +1,4 @@
-"""Results of any tool become outcomes; what is none is told with its place."""
+"""Results of any tool become outcomes; invalid ones are reported with their place."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_lines_of_one_case_are_repeats() -> None:
     assert brief(found) == [("a", "failed", 1, 2, 0.75), ("b", "passed", 1, 1, 1.0)]
 
 
-def test_several_targets_in_a_file_are_told_apart() -> None:
+def test_several_targets_in_a_file_are_distinguished() -> None:
     found = lines(
         {"eval_id": "a", "score": 1.0, "target": "x"},
         {"eval_id": "a", "score": 0.0, "target": "y"},
@@ -200,13 +200,13 @@ def test_an_older_promptfoo_does_not_say_why_a_case_failed() -> None:
     assert [c.outcome for c in cases({"results": [failed, broken]})] == ["failed", "errored"]
 
 
-def test_several_prompts_in_a_file_are_told_apart() -> None:
+def test_several_prompts_in_a_file_are_distinguished() -> None:
     rows = [promptfoo(vars={"a": 1}, promptIdx=i) for i in (0, 1)]
     found = [c.ref.id for c in cases({"results": rows})]
     assert found == ['{"a": 1} [prompt 1]', '{"a": 1} [prompt 2]']
 
 
-def test_long_variables_are_cut_and_still_told_apart() -> None:
+def test_long_variables_are_cut_and_still_distinguished() -> None:
     rows = [promptfoo(vars={"text": "x" * 5000 + end}) for end in "ab"]
     one, two = cases({"results": rows})
     assert one.ref.id != two.ref.id
@@ -227,9 +227,13 @@ def test_long_variables_are_cut_and_still_told_apart() -> None:
             "r.json",
             "Expected `str`, got `int` - at",
         ),
-        ('{"runs": []}', "r.json", "r.json: these are not results: there is neither 'cases', 'sui"),
-        ('{"cases": []}', "r.json", "r.json: there is no result of any case"),
-        ('{"results": {"results": []}}', "r.json", "there is no result of any case"),
+        (
+            '{"runs": []}',
+            "r.json",
+            "r.json: not a result file: it has none of 'cases', 'suites' and",
+        ),
+        ('{"cases": []}', "r.json", "r.json: it has no case results"),
+        ('{"results": {"results": []}}', "r.json", "it has no case results"),
         ("[1]", "r.json", "r.json:1: Expected `object`, got `array`"),
         (b'{"cases": [{"id": "\xff", "passed": true}]}', "r.json", "r.json:1: it is not UTF-8"),
         ('{"a": ' + "[" * 100_000, "r.json", "r.json:1: it is nested too deeply"),
@@ -247,7 +251,7 @@ def test_long_variables_are_cut_and_still_told_apart() -> None:
         ('{"file": "x", "cases": [{"id": "a", "passed": true}]}', "r.json", "required field `run"),
     ],
 )
-def test_what_is_no_result_is_told_with_its_place(
+def test_an_invalid_result_is_reported_with_its_place(
     text: str | bytes, name: str, message: str
 ) -> None:
     with pytest.raises(ResultFileError, match=message) as caught:
@@ -268,7 +272,7 @@ def test_keys_of_a_later_version_are_ignored() -> None:
     assert brief(cases(document | {"mood": "good"})) == [("a", "passed", 1, 1, None)]
 
 
-def test_a_byte_order_mark_is_no_fault() -> None:
+def test_a_byte_order_mark_is_accepted() -> None:
     mark = b"\xef\xbb\xbf"
     assert len(list(read(mark + b'{"cases": [{"id": "a", "passed": true}]}').read())) == 1
     assert len(list(read(mark + b'{"id": "a", "outcome": "passed"}', "r.jsonl").read())) == 1
@@ -286,7 +290,7 @@ def test_limits(monkeypatch: pytest.MonkeyPatch) -> None:
         lines(*({"eval_id": str(i), "score": 1} for i in range(3)))
 
 
-def test_a_missing_file_is_told_with_its_neighbour(folder: Path) -> None:
+def test_a_missing_file_is_reported_with_the_most_similar_name(folder: Path) -> None:
     Path("results-old.json").write_text("{}")
     with pytest.raises(ResultFileError, match=r"there is no such file \(did you mean 'results-old"):
         read_results(Path("results-odl.json"))

@@ -66,7 +66,7 @@ def test_the_pass_rate_has_wilsons_interval() -> None:
     assert "clusters" not in found
 
 
-def test_without_a_verdict_there_is_no_rate_and_everything_is_possible() -> None:
+def test_without_a_verdict_there_is_no_rate_and_bounds_are_0_and_1() -> None:
     found = measured([trial("errored")], [trial("errored")]).statistics(2)
     assert found["passRate"] is None
     assert found["score"] is None
@@ -162,7 +162,7 @@ def test_a_skipped_case_was_not_asked() -> None:
     assert (found["repeats"]["n"], found["repeats"]["cases"]) == (3, 1)
 
 
-def test_cases_asked_once_are_no_repeats() -> None:
+def test_cases_asked_once_are_not_repeats() -> None:
     found = measured([trial()], tries("b", 1, 1)).statistics(2)["repeats"]
     assert (found["n"], found["cases"]) == (2, 1)
 
@@ -175,7 +175,7 @@ def test_nothing_was_judged_in_any_repeat() -> None:
     assert (found["worst"], found["best"]) == (0.0, 1.0)
 
 
-def test_many_repeats_are_told_for_the_first_ten_and_all() -> None:
+def test_many_repeats_are_reported_for_the_first_ten_and_all() -> None:
     found = measured(tries("b", 30, 0)).statistics(1)["repeats"]
     assert list(found["passHatK"]) == [*map(str, range(1, 11)), "30"]
 

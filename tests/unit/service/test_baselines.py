@@ -64,7 +64,7 @@ def test_update_creates_a_baseline_and_moves_it() -> None:
     stays(lambda: update_baseline("main"), f"{second.id} is this baseline already")
 
 
-def test_update_does_not_follow_an_agent_down() -> None:
+def test_update_does_not_follow_a_decline() -> None:
     """Five cases are lost at every step: the first step is caught, and stays caught."""
     run()
     update_baseline("main")
@@ -106,7 +106,7 @@ def test_excused_and_accepted_losses_let_it_move() -> None:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"filter": "c1*"}, "it is partial: it asked only the cases of --filter c1*"),
+        ({"filter": "c1*"}, "it is partial: it asked only the cases of --filter 'c1*'"),
         ({"tag": ["a"]}, "it is partial: it asked only the cases of --tag a"),
         ({"limit": 3}, "it is partial: it asked only the cases of --limit 3"),
         ({"shard": "1/2"}, "it is partial: it asked only the cases of --shard 1/2"),

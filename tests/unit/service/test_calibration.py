@@ -103,7 +103,7 @@ def test_the_report_in_words(judged: Project) -> None:
     assert "kept in calibrations.json" in err
 
 
-def test_later_runs_tell_the_corrected_rate(judged: Project) -> None:
+def test_later_runs_report_the_corrected_rate(judged: Project) -> None:
     assert "; not calibrated" in run().report()  # type: ignore[attr-defined]
     labels(judged)
     calibrate("labels.csv")
@@ -177,7 +177,7 @@ def test_a_judge_that_does_not_count_need_not_be_calibrated(project: Project) ->
     assert run(require_calibrated=True).exit_code == 0
 
 
-def test_what_strangers_write_into_details_breaks_nothing(judged: Project) -> None:
+def test_unexpected_details_of_plugins_are_ignored(judged: Project) -> None:
     judged.write(
         "odd.py",
         "from assay import EvaluationScore\n"
@@ -229,7 +229,7 @@ def test_labelling_goes_on_where_it_was_left(judged: Project, name: str) -> None
     assert json.loads(out)["labels"] == 6
 
 
-def test_a_skipped_answer_is_asked_again_and_the_end_of_input_stops(judged: Project) -> None:
+def test_a_skipped_answer_is_shown_again_and_the_end_of_input_stops(judged: Project) -> None:
     def piped(*arguments: str, typed: str) -> Any:  # a runner's input never ends in click 8.1
         return preloaded_command.assay("calibrate", "mine.csv", *arguments, typed=typed)
 
@@ -247,7 +247,7 @@ def test_the_seed_decides_which_answers(judged: Project) -> None:
     assert len(CalibrationSession("mine.csv").unlabelled(500)) == 20
 
 
-def test_what_cannot_be_loaded_any_more_is_labelled_by_its_answer(judged: Project) -> None:
+def test_a_case_that_no_longer_loads_is_shown_by_its_answer(judged: Project) -> None:
     Path("suite.yaml").unlink()
     (answer,) = CalibrationSession("mine.csv").unlabelled(1)
     ((label, text),) = answer.pieces
@@ -339,7 +339,7 @@ def test_a_file_that_changed_since_the_run_is_noted(agentic: Project) -> None:
 # An earlier calibration
 
 
-def test_stopping_early_leaves_an_earlier_calibration_as_it_is(judged: Project) -> None:
+def test_stopping_early_keeps_an_earlier_calibration(judged: Project) -> None:
     calibrate("mine.csv", "--sample", "6", typed="p\n" * 6)
     before = Path("calibrations.json").read_bytes()
     run()
@@ -359,7 +359,7 @@ def test_stopping_early_keeps_the_first_calibration(judged: Project) -> None:
     assert calibrations.read(judged.root)[0].table.n == 2
 
 
-def test_stopping_at_once_is_no_mistake(judged: Project) -> None:
+def test_stopping_at_once_is_not_an_error(judged: Project) -> None:
     code, _, err = calibrate("mine.csv", "--sample", "20", typed="q\n")
     assert code == 0
     assert "stopped early: no label was added" in err
@@ -403,10 +403,10 @@ def test_a_line_without_its_end_is_ended(judged: Project) -> None:
 # Files of labels
 
 
-def test_a_file_of_labels_that_is_not_there_is_told(judged: Project) -> None:
+def test_a_missing_label_file_is_reported(judged: Project) -> None:
     code, _, err = calibrate("nowhere.csv")
     assert code == 2
-    assert "there is no file of labels nowhere.csv" in err
+    assert "there is no label file nowhere.csv" in err
     assert "--sample" in err
     assert not Path("nowhere.csv").exists()
 
@@ -414,12 +414,12 @@ def test_a_file_of_labels_that_is_not_there_is_told(judged: Project) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("l.txt", "", "ends in .csv or .jsonl"),
+        ("l.txt", "", "must end in .csv or .jsonl"),
         ("l.csv", "id,verdict\nc1,pass\n", "l.csv:1: the columns are 'id', 'verdict';"),
         ("l.csv", "", "l.csv:1: the columns are missing;"),
         ("l.csv", "id,label\nc1,maybe\n", "l.csv:2: the label of 'c1' is 'maybe'"),
         ("l.csv", "id,label\n,pass\n", "l.csv:2: the id is ''"),
-        ("l.csv", "id,label\nc1,pass\nc1,fail\n", "l.csv:3: 'c1' is labelled otherwise on line 2"),
+        ("l.csv", "id,label\nc1,pass\nc1,fail\n", "l.csv:3: 'c1' has a different label on line 2"),
         ("l.csv", 'id,label\n"c1,pass\n', "l.csv:"),
         ("l.jsonl", '{"id": "c1", "label": true}\n[]\n', "l.jsonl:2: is not an object"),
         ("l.jsonl", "{\n", "l.jsonl:1: is not JSON"),
@@ -461,7 +461,7 @@ def test_labels_with_and_without_their_suite_are_about_one_answer(judged: Projec
     judged.write("l.csv", "suite,id,label\n,c1,pass\nsuite.yaml,c1,fail\n")
     code, _, err = calibrate("l.csv")
     assert code == 2
-    assert "l.csv:3: 'c1' is labelled otherwise on line 2" in err
+    assert "l.csv:3: 'c1' has a different label on line 2" in err
 
 
 def test_an_id_of_two_suites_needs_its_suite(judged: Project) -> None:
@@ -475,7 +475,7 @@ def test_an_id_of_two_suites_needs_its_suite(judged: Project) -> None:
     assert calibrate("l.csv")[0] == 0
 
 
-def test_what_labels_cannot_tell_is_not_told(judged: Project) -> None:
+def test_measures_that_labels_do_not_determine_are_not_reported(judged: Project) -> None:
     judged.write("l.csv", "id,label\nc0,pass\nc1,pass\n")
     assert "not known: there is no label of a bad answer" in calibrate("l.csv")[1]
     judged.write("l.csv", "id,label\nc19,fail\n")
@@ -484,7 +484,7 @@ def test_what_labels_cannot_tell_is_not_told(judged: Project) -> None:
     assert "not known: the judge is no better than chance" in calibrate("l.csv")[1]
 
 
-def test_several_judges_are_told_apart_by_name(judged: Project) -> None:
+def test_several_judges_are_distinguished_by_name(judged: Project) -> None:
     suite = json.loads(Path("suite.yaml").read_text(encoding="utf-8"))
     for case in suite["cases"]:
         case["evaluators"].append({"name": "style", "type": "llm_judge", "prompt": "Style?"})
@@ -525,7 +525,7 @@ def test_the_file_is_readable_and_says_where_it_is_from(judged: Project) -> None
 
 
 @pytest.mark.parametrize("text", ["{}", "[{}]", "[", '[{"judgeId": 3}]'])
-def test_a_broken_file_is_told_before_a_run(judged: Project, text: str) -> None:
+def test_a_broken_calibration_file_is_reported_before_a_run(judged: Project, text: str) -> None:
     judged.write("calibrations.json", text)
     with pytest.raises(UsageError, match="is not a list of calibrations"):
         run()

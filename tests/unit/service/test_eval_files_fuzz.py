@@ -1,4 +1,4 @@
-"""Fuzz of all loaders: whatever a file holds, it loads or EvalFileErrors tells why."""
+"""Fuzzing all loaders: any file either loads or raises EvalFileErrors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import assay
-from assay.errors import SLUGS
+from assay.problems import SLUGS
 from unit.sample_eval_files import SUITE, TIERS
 
 LOCK: dict[str, Any] = {"version": 1, "cases": {"rg-t-001": "0" * 64, "rg-t-003": "1" * 64}}

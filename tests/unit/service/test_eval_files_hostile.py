@@ -20,7 +20,7 @@ import pytest
 
 import assay
 import preloaded_command
-from assay.errors import SLUGS
+from assay.problems import SLUGS
 from assay.wire.text_files import read_text
 from timeouts import WAIT_SECONDS
 
@@ -49,10 +49,10 @@ def command(
     memory: int = 0,
     encoding: str = "",
 ) -> tuple[int, str]:
-    """Exit code and output of the real command, in a process with so many bytes of memory."""
+    """Exit code and output of the real command, in a process with `memory` bytes."""
     if not encoding:
-        told = preloaded_command.assay(*arguments, cwd=cwd, memory=memory)
-        return told.returncode, untroubled(told.stdout + told.stderr)
+        result = preloaded_command.assay(*arguments, cwd=cwd, memory=memory)
+        return result.returncode, untroubled(result.stdout + result.stderr)
     start = "from assay.cli.main import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", start, *arguments],
@@ -504,7 +504,7 @@ def test_regexes_that_blow_up_elsewhere_load(project: Project, pattern: str) -> 
     assert project.case(text, "a.jsonl").id == "a"
 
 
-def test_depth_that_aliases_build_is_no_crash(project: Project) -> None:
+def test_deep_nesting_by_aliases_does_not_crash(project: Project) -> None:
     deep = "x-a:\n- &a0 [x]\n" + "".join(f"- &a{i} [*a{i - 1}]\n" for i in range(1, 1200))
     for part in (
         "evaluators: [{type: tool_trajectory, expected: [{tool: t, args: *a1199}]}]\n",
@@ -622,7 +622,7 @@ def test_a_small_file_takes_little_memory(project: Project) -> None:
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs such a file")
-def test_a_file_that_does_not_tell_its_size_is_read() -> None:
+def test_a_file_without_a_size_is_read() -> None:
     assert os.stat("/proc/self/status").st_size == 0
     assert read_text(Path("/proc/self/status"), "status").startswith("Name:")
 
@@ -788,7 +788,7 @@ def test_folders_that_are_reached_in_a_million_ways(tmp_path: Path) -> None:
     assert "1 suite with 1 case loaded" in output
 
 
-def test_what_is_no_regular_file(tmp_path: Path) -> None:
+def test_a_path_that_is_not_a_regular_file_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.eval.yaml")
     os.mkfifo(tmp_path / "pipe.jsonl")
     os.mkfifo(tmp_path / "pipe.golden.json")
@@ -815,7 +815,7 @@ def test_a_pipe_named_directly_does_not_block(tmp_path: Path, name: str) -> None
     assert f"{name}: error[not-a-file]" in refused_by_command(tmp_path, name)
 
 
-def test_pipes_beside_a_file_do_not_block(tmp_path: Path) -> None:
+def test_pipes_next_to_a_file_do_not_block(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text(LINE)
     os.mkfifo(tmp_path / "a.yaml")  # where the sidecar would be
     case = {**GOLDEN, "id": "rg-t-001", "difficulty": "regression", "createdAt": "2026-01-15"}
@@ -825,7 +825,7 @@ def test_pipes_beside_a_file_do_not_block(tmp_path: Path) -> None:
     assert "t.regression.lock.json: error[not-a-file]" in output
 
 
-def test_a_lock_that_is_a_broken_link_is_no_missing_lock(project: Project) -> None:
+def test_a_lock_that_is_a_broken_link_is_not_a_missing_lock(project: Project) -> None:
     case = {**GOLDEN, "id": "rg-t-001", "difficulty": "regression", "createdAt": "2026-01-15"}
     (project.root / "t.regression.lock.json").symlink_to("gone.json")
     problems = project.problems(json.dumps([{**case, "bugRef": "#1"}]), "t.regression.json")
@@ -856,7 +856,7 @@ def test_a_file_name_that_is_not_utf_8(tmp_path: Path, encoding: str, option: st
 
 
 @pytest.mark.parametrize("character", ["\x1b", "\x07", "\x85", "\u2028", "\u202e", "\x0c", "\t"])
-def test_an_id_cannot_forge_what_is_printed(project: Project, character: str) -> None:
+def test_an_id_cannot_forge_output(project: Project, character: str) -> None:
     """Escape sequences and turned text are refused in an id, or shown as such."""
     lines = [
         json.dumps({"id": f"{name}{character}x", "input": "Hi", "outcome": "y", "metadata": {}})
@@ -967,7 +967,7 @@ def open_folder() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-def as_nobody(cwd: Path, *commands: Sequence[str]) -> list[str]:
+def as_unprivileged_user(cwd: Path, *commands: Sequence[str]) -> list[str]:
     """What `assay validate` prints for each list of paths; all are refused."""
     done = subprocess.run(
         [sys.executable, "-c", AS_NOBODY, json.dumps(commands)],
@@ -988,7 +988,7 @@ def test_files_that_may_not_be_read(open_folder: Path) -> None:
         (open_folder / name).write_text(CASE)
         (open_folder / name).chmod(0)
     (open_folder / "good.eval.yaml").write_text(CASE)
-    (output,) = as_nobody(open_folder, ["."])
+    (output,) = as_unprivileged_user(open_folder, ["."])
     for name in ("a.eval.yaml", "b.eval.jsonl", "c.eval.csv", "d.golden.json"):
         assert f"{name}: error[unreadable]: Permission denied" in output
     assert "1 suite with 1 case loaded; 4 errors" in output
@@ -1002,14 +1002,14 @@ def test_folders_that_may_not_be_listed_or_entered(open_folder: Path) -> None:
         (closed / "a.eval.yaml").write_text("cases: []\n")
         closed.chmod(mode)
         paths += [f"{mode:o}", f"{mode:o}/closed", f"{mode:o}/closed/a.eval.yaml"]
-    for path, output in zip(paths, as_nobody(open_folder, *zip(paths)), strict=True):
+    for path, output in zip(paths, as_unprivileged_user(open_folder, *zip(paths)), strict=True):
         if path == "111/closed/a.eval.yaml":  # it may be entered, and the name is known
             assert "111/closed/a.eval.yaml:1:8: error[no-cases]" in output
         else:
             assert "error[unreadable]: Permission denied" in output, path
 
 
-def test_parts_beside_a_file_that_may_not_be_read(open_folder: Path) -> None:
+def test_unreadable_parts_next_to_a_file(open_folder: Path) -> None:
     (open_folder / "a.jsonl").write_text(LINE)
     (open_folder / "a.yaml").write_text("description: x\n")
     (open_folder / "a.yaml").chmod(0)
@@ -1017,7 +1017,7 @@ def test_parts_beside_a_file_that_may_not_be_read(open_folder: Path) -> None:
     (open_folder / "t.regression.json").write_text(json.dumps([{**case, "bugRef": "#1"}]))
     (open_folder / "t.regression.lock.json").write_text('{"cases": {}}')
     (open_folder / "t.regression.lock.json").chmod(0)
-    (output,) = as_nobody(open_folder, ["a.jsonl", "t.regression.json"])
+    (output,) = as_unprivileged_user(open_folder, ["a.jsonl", "t.regression.json"])
     assert "a.yaml: error[unreadable]: Permission denied" in output
     assert "t.regression.lock.json: error[unreadable]: Permission denied" in output
 
@@ -1029,5 +1029,5 @@ def test_content_that_may_not_be_reached(open_folder: Path) -> None:
     (open_folder / "a.eval.yaml").write_text(
         "id: a\ninput: [{role: user, content: [{type: file, value: closed/x.txt}]}]\noutcome: x\n"
     )
-    (output,) = as_nobody(open_folder, ["a.eval.yaml"])
+    (output,) = as_unprivileged_user(open_folder, ["a.eval.yaml"])
     assert re.search(r"a\.eval\.yaml:2:\d+: error\[file-not-found\]", output)

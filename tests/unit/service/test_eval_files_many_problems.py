@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from assay.errors import MAX_PROBLEMS, Problem, Problems
+from assay.problems import MAX_PROBLEMS, Problem, Problems
 from assay.service import eval_files
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ WRONG: dict[str, tuple[str, str, str]] = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_no_more_than_a_thousand_errors_are_told(project: Project, name: str) -> None:
+def test_at_most_a_thousand_errors_are_reported(project: Project, name: str) -> None:
     file, content, slug = WRONG[name]
     problems = project.problems(content, file)
     assert len(problems) == MAX_PROBLEMS + 1
@@ -63,7 +63,7 @@ def test_no_more_than_a_thousand_errors_are_told(project: Project, name: str) ->
     assert "too-many-problems" not in {problem.code for problem in problems[:-1]}
 
 
-def test_exactly_a_thousand_errors_are_all_there_are(project: Project) -> None:
+def test_exactly_a_thousand_errors_are_all_reported(project: Project) -> None:
     problems = project.problems("[]\n" * MAX_PROBLEMS, "a.jsonl")
     assert [problem.line for problem in problems] == list(range(1, MAX_PROBLEMS + 1))
 
@@ -83,14 +83,14 @@ def test_many_warnings_refuse_nothing(project: Project, file: str, content: str)
     assert (closing.severity, closing.code) == ("warning", "too-many-problems")
 
 
-def test_an_error_after_many_warnings_is_told(project: Project) -> None:
+def test_an_error_after_many_warnings_is_reported(project: Project) -> None:
     lines = "".join(CASE % (i, ', "note": 1') + "\n" for i in range(MANY))
     problems = project.problems(f"{lines}[]\n", "a.jsonl")
     (error,) = (problem for problem in problems if problem.severity == "error")
     assert error.line == MANY + 1
 
 
-def test_an_error_after_many_warnings_in_one_case_is_told(project: Project) -> None:
+def test_an_error_after_many_warnings_in_one_case_is_reported(project: Project) -> None:
     calls = ", ".join(["{tool: t, args: {}, input: {}}"] * MANY)
     text = (
         f"id: a\ninput: x\nevaluators: [{{type: tool_trajectory, expected: [{calls}]}}]\nbad: 1\n"
@@ -99,7 +99,7 @@ def test_an_error_after_many_warnings_in_one_case_is_told(project: Project) -> N
     assert "4:1 unknown-key" in [project.place(problem) for problem in problems]
 
 
-def test_reading_stops_when_no_more_errors_are_told(project: Project) -> None:
+def test_reading_stops_when_no_more_errors_are_reported(project: Project) -> None:
     """What comes after them costs nothing, however much it is."""
     peaks = []
     for lines in (2 * MAX_PROBLEMS, 100 * MAX_PROBLEMS):
@@ -111,19 +111,19 @@ def test_reading_stops_when_no_more_errors_are_told(project: Project) -> None:
     assert peaks[1] < 1.5 * peaks[0]
 
 
-def test_what_is_kept_does_not_grow() -> None:
+def test_memory_for_problems_is_bounded() -> None:
     problems = Problems("a", (Problem("a", 1, 1, "warning", "x", str(i)) for i in range(10_000)))
     assert len(problems.sorted()) == MAX_PROBLEMS + 1
 
 
-def test_lint_tells_a_thousand_weaknesses_of_a_file(project: Project) -> None:
+def test_lint_reports_a_thousand_warnings_per_file(project: Project) -> None:
     project.write("a.jsonl", "".join(CASE % (i, ', "threshold": 0') + "\n" for i in range(MANY)))
     problems = eval_files.lint("a.jsonl").problems
     assert len(problems) == MAX_PROBLEMS + 1
     assert problems[-1].code == "too-many-problems"
 
 
-def test_a_ledger_tells_a_thousand_unlocked_cases(project: Project) -> None:
+def test_a_ledger_reports_a_thousand_unlocked_cases(project: Project) -> None:
     case = {
         "description": "regression — x",
         "difficulty": "regression",

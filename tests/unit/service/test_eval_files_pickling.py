@@ -18,11 +18,11 @@ from assay.errors import (
     EvalFileErrors,
     InvalidText,
     NotInStore,
-    Problem,
     TargetError,
     UnknownName,
 )
 from assay.loaders import jsonl
+from assay.problems import Problem
 from unit.sample_eval_files import SUITE, TIERS
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def parts(case: EvalCase) -> Iterator[tuple[str | int, ...]]:
 
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("held", [True, False])
-def test_a_copy_is_equal_and_knows_the_same_places(
+def test_a_copy_is_equal_and_has_the_same_places(
     project: Project, monkeypatch: pytest.MonkeyPatch, name: str, held: bool
 ) -> None:
     monkeypatch.setattr(jsonl, "HELD_BYTES", 1_000_000 if held else 0)

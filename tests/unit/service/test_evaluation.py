@@ -124,7 +124,7 @@ def test_a_wrong_answer_fails_with_every_reason(project: Path) -> None:
     assert any(reason.startswith("tool_trajectory: ") for reason in result.failures)
 
 
-def test_a_text_tells_of_no_tools_so_they_cannot_be_judged(project: Path) -> None:
+def test_tools_cannot_be_judged_if_the_observation_is_text(project: Path) -> None:
     result = assay.evaluate(case("lisbon"), ANSWER)
     assert result.outcome == "errored"
     assert "target reports no tool calls" in str(result.error)
@@ -149,13 +149,13 @@ def test_a_failed_target_is_errored(project: Path) -> None:
     assert (result.outcome, result.error) == ("errored", "connection refused")
 
 
-def test_what_is_no_observation_is_refused(project: Path) -> None:
+def test_an_invalid_observation_is_refused(project: Path) -> None:
     with pytest.raises(ObservationError):
         assay.evaluate(case("lisbon"), 5)
 
 
 @pytest.mark.parametrize("wrong", [None, "lisbon", {"id": "lisbon", "input": "?"}, []])
-def test_what_is_no_case_is_refused(wrong: Any) -> None:
+def test_an_invalid_case_is_refused(wrong: Any) -> None:
     with pytest.raises(UsageError, match=r"not an EvalCase; `assay\.load` gives"):
         assay.evaluate(wrong, ANSWER)
 
@@ -184,7 +184,7 @@ def test_no_judge_says_how_to_set_one(project: Path) -> None:
 def test_the_judge_may_be_given(project: Path) -> None:
     judge = Judge()
     assert assay.evaluate(case("judged"), "hello", judge=judge).score == 0.9
-    assert not judge.closed  # it belongs to whoever made it
+    assert not judge.closed  # it belongs to its creator
 
 
 def test_the_judge_of_the_project_is_asked(project: Path) -> None:
@@ -206,7 +206,7 @@ def test_every_sample_of_every_shape_can_be_awaited_and_gives_the_same(
     assert result.outcome in ("passed", "failed", "errored")
 
 
-def test_it_blocks_beside_a_running_loop_too(project: Path) -> None:
+def test_evaluate_works_while_an_event_loop_runs(project: Path) -> None:
     async def notebook() -> assay.EvalCaseResult:
         return assay.evaluate(case("judged"), "hello", judge=Judge())
 
@@ -260,7 +260,7 @@ def test_shared_full_marks_cannot_be_written_into() -> None:
     assert copy.deepcopy(score) == pickle.loads(pickle.dumps(score)) == score
 
 
-def test_an_observation_made_by_hand_is_looked_at(project: Path) -> None:
+def test_an_observation_made_in_python_is_validated(project: Path) -> None:
     yes = assay.EvalCase("a", (), (spec_of("contains", value="yes"),))
     calls: Any = [{"name": "wave"}]
     with pytest.raises(ObservationError, match=r"'tool_calls\[0\]' is a dict, not ToolCall"):

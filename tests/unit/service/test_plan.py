@@ -40,7 +40,7 @@ def run(wrong: Callable[[int, int], bool], **options: Any) -> RunResult:
     return runs.run("a.yaml", target=answering(wrong), **options)
 
 
-def test_what_cases_show_and_what_a_difference_needs(project: Project) -> None:
+def test_detectable_difference_and_needed_cases(project: Project) -> None:
     found = plan(PlanRequest(cases=100, difference=0.05))
     assert found.detectable == detectable_difference(100, 0.2)
     assert found.needed == cases_needed(0.05, 0.2) == 660
@@ -129,7 +129,7 @@ def test_a_run_without_any_change_is_not_taken_for_certain(project: Project) -> 
     assert plan(PlanRequest(run="latest")).discordant == 1 / 20
 
 
-def test_scores_that_are_all_equal_tell_nothing_of_their_spread(project: Project) -> None:
+def test_equal_scores_have_no_variance_estimate(project: Project) -> None:
     suite(project, 20)
     run(lambda n, attempt: False)
     found = plan(PlanRequest(run="latest", difference=0.1, repeat=2))
@@ -139,7 +139,7 @@ def test_scores_that_are_all_equal_tell_nothing_of_their_spread(project: Project
     assert "mean score: unknown, as all scores of the run are equal" in out
 
 
-def test_a_run_that_judged_nothing_tells_nothing(project: Project) -> None:
+def test_a_run_without_judged_cases_is_refused(project: Project) -> None:
     suite(project, 2, skip="later")
     run(lambda n, attempt: False)
     with pytest.raises(UsageError, match="no case was judged"):
@@ -157,9 +157,9 @@ def test_costs_are_those_of_the_last_run(project: Project) -> None:
     assert found.duration_ms == pytest.approx(200.0)
     out = invoke("plan", "a.yaml", "--repeat", "3").stdout
     assert "60 trials in 1 suite\nabout $0.6000\nabout 600 ms with 10 workers\n" in out
-    told = json.loads(invoke("plan", "a.yaml", "--json").stdout)
-    assert told["suites"][0]["costUsd"] == pytest.approx(0.2)
-    assert told["workers"] == 10
+    planned = json.loads(invoke("plan", "a.yaml", "--json").stdout)
+    assert planned["suites"][0]["costUsd"] == pytest.approx(0.2)
+    assert planned["workers"] == 10
 
 
 def test_suites_that_were_never_asked_are_named(project: Project) -> None:
@@ -189,7 +189,7 @@ def test_the_configuration_says_how_many_workers(project: Project) -> None:
         ("targets: []", 5, 5),
     ],
 )
-def test_a_target_is_asked_no_more_at_once_than_it_says(
+def test_the_workers_of_a_target_limit_the_plan(
     project: Project, config: str, suites_say: int | None, expected: int
 ) -> None:
     cases = [{"id": "a", "input": "b", "expected_output": "c"}]
@@ -199,7 +199,7 @@ def test_a_target_is_asked_no_more_at_once_than_it_says(
     assert plan(PlanRequest(), "a.yaml").workers == expected
 
 
-def test_cases_that_are_skipped_show_nothing(project: Project) -> None:
+def test_skipped_cases_do_not_count(project: Project) -> None:
     suite(project, 20, skip="not yet")
     project.write("b.yaml", "cases: [{id: a, input: b, expected_output: c}]")
     assert plan(PlanRequest(), ["a.yaml", "b.yaml"]).cases == 1

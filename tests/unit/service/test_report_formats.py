@@ -74,7 +74,7 @@ def parsed(text: str) -> ElementTree.Element:
 
 
 @every_run
-def test_junit_is_what_build_servers_read(run: RunResult) -> None:
+def test_junit_follows_the_schema_of_build_servers(run: RunResult) -> None:
     text = written("xml", run)
     JUNIT.validate(text)
     tree = parsed(text)
@@ -106,7 +106,7 @@ def test_junit_names_the_place_the_time_and_the_reasons() -> None:
     assert error.attrib["message"] == "the target gave no answer: connection refused"
 
 
-def test_junit_cuts_what_is_long_and_says_so() -> None:
+def test_junit_marks_long_texts_as_cut() -> None:
     case = entry("a", "failed", *["y" * 900] * 15)
     (failure,) = parsed(written("xml", run(suite(case)))).findall(".//failure")
     assert len(failure.attrib["message"]) in (999, 1000)
@@ -134,7 +134,7 @@ def test_jsonl_has_a_line_for_each_case(run: RunResult) -> None:
     assert all(tuple(row) and set(row) == set(COLUMNS) for row in rows)
 
 
-def test_jsonl_keeps_what_the_model_wrote() -> None:
+def test_jsonl_keeps_the_answer_unchanged() -> None:
     for text in EVIL:
         first, *_, last = written("jsonl", evil_run(text)).splitlines()
         row = json.loads(first)
@@ -178,8 +178,8 @@ def test_csv_holds_no_formula(sign: str) -> None:
 def test_csv_moves_no_cursor() -> None:
     said = "a\x1b[2J \x9b \u202e \x07\r\nb\tc\u3000\xa0d"
     (row,) = table(written("csv", run(suite(entry(said, "failed", said, response=said)))))
-    told = "a\\x1b[2J \\x9b \\u202e \\x07\r\nb\tc\u3000\xa0d"
-    assert (row["id"], row["failures"], row["response"]) == (told, told, told)
+    escaped = "a\\x1b[2J \\x9b \\u202e \\x07\r\nb\tc\u3000\xa0d"
+    assert (row["id"], row["failures"], row["response"]) == (escaped, escaped, escaped)
 
 
 def test_csv_leaves_numbers_and_other_texts_alone() -> None:
@@ -263,7 +263,7 @@ def test_markdown_reads_like_this() -> None:
 
 
 @pytest.mark.parametrize("text", EVIL)
-def test_markdown_holds_nothing_of_what_others_wrote_that_means_something(text: str) -> None:
+def test_markdown_escapes_text_of_users_and_models(text: str) -> None:
     report = written("md", evil_run(text))
     report.encode()
     plain = re.sub(r"(?s)\n<pre>\n.*?</pre>\n", "\n", report)
@@ -283,13 +283,13 @@ def test_markdown_stays_below_the_limit_of_a_summary() -> None:
     names = [suite(entry("x"), name=f"{n}{'|' * 400}") for n in range(300)]
     report = written("md", run(suite(*cases), *names))
     assert len(report.encode()) < 1024 * 1024
-    told = report.count("<details>")
-    assert 0 < told < 100
-    assert f"and {100 - told} more failed cases\n" in report
+    listed = report.count("<details>")
+    assert 0 < listed < 100
+    assert f"and {100 - listed} more failed cases\n" in report
     assert "| and 101 more suites |" in report
 
 
-def test_markdown_counts_what_its_lists_leave_out() -> None:
+def test_markdown_counts_omitted_entries() -> None:
     refs = tuple(CaseRef("", f"c{n}") for n in range(25))
     compared = Comparison("main", "x", "regressed", 25, "failed", new_passes=refs)
     why = tuple(f"g{n}" for n in range(25))

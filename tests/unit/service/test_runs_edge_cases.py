@@ -1,4 +1,4 @@
-"""Where runs end early, compare in part, or are told something odd."""
+"""Runs that end early, compare in part, or get unusual input."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_run_that_had_nothing_left_to_ask_has_not_given_up() -> None:
 def test_a_budget_that_sees_no_cost_is_noted_once() -> None:
     write(*numbered(3))
     note = "its answers do not report a cost"
-    assert [note in told for told in run(good_but(), budget_usd=1).notes] == [True]
+    assert [note in found for found in run(good_but(), budget_usd=1).notes] == [True]
     assert run(good_but()).notes == ()
     priced = assay.run(
         "s.eval.jsonl", target=lambda _: {"response": "good", "costUsd": 0.1}, budget_usd=1
@@ -128,7 +128,7 @@ def test_a_baseline_in_a_file_is_found_again() -> None:
     assert "which cannot be read now" in note
 
 
-def test_what_was_not_confirmed_as_the_run_gave_up_is_shown_so() -> None:
+def test_losses_that_were_not_confirmed_are_shown_as_such() -> None:
     write(*numbered(3, critical=True))
     base = run(good_but())
     found = run(good_but("c0", "c1", "c2"), baseline=base.id, max_failures=1, workers=1)
@@ -161,7 +161,7 @@ def test_a_budget_that_is_spent_during_re_asks_confirms_nothing(critical: bool, 
     assert "2 lost cases could not be confirmed: not every re-ask was judged" in found.report()
 
 
-def test_critical_cases_are_asked_although_it_is_decided() -> None:
+def test_critical_cases_are_asked_after_the_decision() -> None:
     cases = numbered(40)
     cases[39]["critical"] = True
     write(*cases)
@@ -173,7 +173,7 @@ def test_critical_cases_are_asked_although_it_is_decided() -> None:
     assert found.exit_code == 1
 
 
-def test_what_a_confirmation_excused_stays_excused() -> None:
+def test_an_excused_loss_stays_excused() -> None:
     write(*numbered(6, critical=True))
     base, asked = run(good_but()), []
 
@@ -188,7 +188,7 @@ def test_what_a_confirmation_excused_stays_excused() -> None:
     assert assay.compare(base, "found.json").exit_code == 0
 
 
-def test_the_latest_run_is_one_that_asked_something() -> None:
+def test_the_latest_run_is_one_with_cases() -> None:
     write(*numbered(2))
     first = run(good_but())
     assert run(good_but(), filter="nobody").exit_code == 5
@@ -196,7 +196,7 @@ def test_the_latest_run_is_one_that_asked_something() -> None:
         assert find_run("latest", store).id == first.id
 
 
-def test_options_may_stand_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_may_be_set_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     write(*numbered(4))
     monkeypatch.setenv("ASSAY_FILTER", "c1,c2")
     monkeypatch.setenv("ASSAY_REPEAT", "2")
@@ -207,7 +207,7 @@ def test_options_may_stand_in_the_environment(monkeypatch: pytest.MonkeyPatch) -
         run(good_but())
 
 
-def test_warnings_and_files_passed_over_are_told() -> None:
+def test_warnings_and_skipped_files_are_reported() -> None:
     write(*numbered(1))
     Path("plain.yaml").write_text("foo: bar\n")
     Path("old.eval.yaml").write_text(
@@ -216,15 +216,15 @@ def test_warnings_and_files_passed_over_are_told() -> None:
     seen: list[Event] = []
     order = RunRequest(["."], target=good_but(), hooks=RunHooks(seen.append))
     asyncio.run(execute(order, {"evaluators": ["equals"]}))
-    told = [event.text for event in seen if isinstance(event, Notice)]
-    assert any("passed over plain.yaml" in text for text in told)
-    assert any("ignored-alias" in text for text in told)
+    notices = [event.text for event in seen if isinstance(event, Notice)]
+    assert any("skipped plain.yaml (" in text for text in notices)
+    assert any("ignored-alias" in text for text in notices)
     with pytest.raises(EvalFileErrors) as refused:
         asyncio.run(execute(order, {"strict": True}))
     assert [problem.code for problem in refused.value.problems] == ["ignored-alias"]
 
 
-def test_what_is_no_target_is_refused() -> None:
+def test_an_invalid_target_is_refused() -> None:
     write(*numbered(1))
     with pytest.raises(UsageError, match="int is not a target"):
         assay.run("s.eval.jsonl", target=42)  # type: ignore[arg-type]
@@ -240,7 +240,7 @@ def test_two_targets_of_one_name_are_refused() -> None:
 
 
 @pytest.mark.parametrize("cases", [6, 10, 30, 100])
-def test_few_cases_show_what_all_go_one_way(cases: int) -> None:
+def test_few_cases_detect_changes_in_one_direction(cases: int) -> None:
     found = one_way_difference(cases)
     assert found is not None
     assert paired_power(cases, found, found, 0.05) >= 0.8 - 1e-6
@@ -260,7 +260,7 @@ def replay(*lines: str) -> str:
     return "replay:seen.jsonl"
 
 
-def test_broken_lines_of_a_recording_are_told_once() -> None:
+def test_broken_lines_of_a_recording_are_reported_once() -> None:
     write(*numbered(1))
     target = replay("{", '{"id": "c0", "response": "good"}', "[]", '{"response": "good"}')
     found = assay.run("s.eval.jsonl", target=target)
@@ -276,7 +276,7 @@ def test_a_recording_with_very_many_broken_lines_does_not_count_them_all() -> No
     assert ": more than 1,000 lines cannot be read; the first: seen.jsonl:1:" in found.notes[0]
 
 
-def test_what_is_exported_is_what_was_recorded() -> None:
+def test_an_export_matches_the_recorded_trials() -> None:
     write(
         {"id": "flaky", "input": "flaky", "critical": True, "cluster": "k"},
         {"id": "dies", "input": "dies", "cluster": "k", "min_pass_rate": 0.5},
@@ -302,11 +302,11 @@ def test_what_is_exported_is_what_was_recorded() -> None:
     (row,) = [
         row for row in csv.DictReader(found.report("csv").splitlines()) if row["id"] == "dies"
     ]
-    told = {name: row[name] for name in ("repeats", "judged", "passes", "reasks", "cluster")}
-    assert list(told.values()) == ["3", "1", "1", "", "k"]
+    counts = {name: row[name] for name in ("repeats", "judged", "passes", "reasks", "cluster")}
+    assert list(counts.values()) == ["3", "1", "1", "", "k"]
 
 
-def test_a_run_at_hand_is_a_baseline() -> None:
+def test_a_run_object_may_be_the_baseline() -> None:
     write(*numbered(3))
     base = run(good_but())
     found = run(good_but("c1"), baseline=base)
@@ -335,10 +335,10 @@ def test_a_run_of_another_store_is_a_baseline() -> None:
 def responses(found: assay.Run) -> dict[str, tuple[Any, bool]]:
     """What each case was answered, and whether the cache had it."""
     cases = {case.id: case.details for case in found.suites[0].cases}
-    return {name: (told.response, told.trials[0].cached) for name, told in cases.items()}
+    return {name: (case.response, case.trials[0].cached) for name, case in cases.items()}
 
 
-def test_the_cache_tells_cases_apart_by_all_that_a_target_is_told() -> None:
+def test_the_cache_key_has_everything_that_a_target_is_given() -> None:
     write(*({"id": f"c{i}", "input": "who?", "metadata": {"user": f"u{i}"}} for i in range(2)))
 
     def agent(case: assay.EvalCase) -> str:
@@ -358,7 +358,7 @@ def test_the_cache_has_the_answer_to_a_test_case_whatever_is_expected_by_now() -
     assert found.summary.failed == 1
 
 
-def test_the_cache_is_not_asked_for_recorded_answers() -> None:
+def test_the_cache_is_not_used_for_recorded_answers() -> None:
     write({"id": "a", "input": "who?"}, {"id": "b", "input": "who?"})
     for first in ("x", "z"):
         lines = [{"id": "a", "response": first}, {"id": "b", "response": "y"}]
@@ -383,7 +383,7 @@ def test_a_file_counts_with_its_content() -> None:
     ("target", "suite", "options"),
     [({"workers": 12}, {}, {}), ({}, {"workers": 12}, {}), ({"workers": 2}, {}, {"workers": 12})],
 )
-def test_whoever_says_how_many_are_asked_at_once_may_say_more_than_the_default(
+def test_workers_may_exceed_the_default(
     monkeypatch: pytest.MonkeyPatch, target: Any, suite: Any, options: Any
 ) -> None:
     together = threading.Barrier(12, timeout=WAIT_SECONDS)

@@ -92,12 +92,12 @@ def test_variables_of_agentv_are_secret(project: Project, monkeypatch: pytest.Mo
     assert "setting-of-a-service" not in found
 
 
-def test_a_broken_file_of_agentv_is_no_obstacle(project: Project) -> None:
+def test_a_broken_agentv_file_is_ignored(project: Project) -> None:
     project.write(".agentv/targets.yaml", "targets: 3\n")
     assert secrets_of(Settings.find(project.root)) == secrets_of(Settings(project.root))
 
 
-def test_a_target_tells_its_secrets(settings: Settings) -> None:
+def test_the_secrets_of_a_target_are_found(settings: Settings) -> None:
     specs: dict[str, Any] = {spec.name: spec for spec in TargetPool(settings).specs()}
     assert set(specs) == {"agent", "gpt", "local", ""}  # the judge needs no name
     assert specs["gpt"].secrets == {"sk-from-the-file"}
@@ -106,7 +106,7 @@ def test_a_target_tells_its_secrets(settings: Settings) -> None:
     assert "token-of-the-agent" in specs["agent"].secrets
 
 
-def test_a_store_url_that_cannot_be_split_is_no_obstacle(project: Project) -> None:
+def test_an_invalid_store_url_is_ignored(project: Project) -> None:
     project.write("assay.yaml", "store: 'postgresql://[::1/db'\n")
     assert "postgresql" not in str(secrets_of(Settings.find(project.root)))
 
@@ -119,7 +119,7 @@ def test_a_store_url_that_cannot_be_split_is_no_obstacle(project: Project) -> No
         ("url: 'http://x/', headers: {a: '${{ UNSET_TOKEN }}'}", "'UNSET_TOKEN' is not set"),
     ],
 )
-def test_what_is_said_of_a_wrong_setting_tells_no_secret(
+def test_a_message_about_a_wrong_setting_shows_no_secret(
     project: Project, monkeypatch: pytest.MonkeyPatch, settings: str, words: str
 ) -> None:
     monkeypatch.setenv("AGENT_PATH", "path-of-the-agent")
@@ -130,7 +130,7 @@ def test_what_is_said_of_a_wrong_setting_tells_no_secret(
     assert words in done.stderr
 
 
-def test_a_project_that_cannot_be_read_is_told_nevertheless(project: Project) -> None:
+def test_an_invalid_configuration_is_still_reported(project: Project) -> None:
     project.write("assay.yaml", "tragets: [sk-0123456789abcdef01]\n")
     done = invoke("run", ".")
     assert (done.exit_code, "the key 'tragets'" in done.stderr) == (2, True)

@@ -90,7 +90,7 @@ def test_a_suite_is_imported_and_imported_again(project: Project, store: Kept) -
         ("skip: waits for the API", "the case is skipped: waits for the API"),
     ],
 )
-def test_what_a_test_case_cannot_express_is_refused(
+def test_an_entry_that_a_test_case_cannot_express_is_refused(
     project: Project, store: Kept, keys: str, reason: str
 ) -> None:
     good = "{id: b, input: b, expected_output: c}"
@@ -132,10 +132,10 @@ def test_expected_data_and_files_are_refused(project: Project, store: Kept) -> N
 def test_refusals_are_printed_and_counted(project: Project, store: Kept) -> None:
     lines = [{"input": "a", "ideal": "b"}, {"input": "c", "ideal": ["d", "e"]}]
     project.write("s.jsonl", "\n".join(map(json.dumps, lines)))
-    told = invoke("import", "s.jsonl")
-    assert told.exit_code == 1
-    assert told.stdout == "test cases: 1 added, 0 changed, 0 as before, 1 refused\n"
-    assert told.stderr.startswith("s.jsonl:2:1: error[not-importable]: 'ideal' has several texts")
+    result = invoke("import", "s.jsonl")
+    assert result.exit_code == 1
+    assert result.stdout == "test cases: 1 added, 0 changed, 0 as before, 1 refused\n"
+    assert result.stderr.startswith("s.jsonl:2:1: error[not-importable]: 'ideal' has several texts")
     project.write("s.jsonl", json.dumps(lines[0]))
     assert invoke("import", "s.jsonl").exit_code == 0
     project.write("s.jsonl", json.dumps(lines[1]))
@@ -146,9 +146,9 @@ def test_refusals_are_printed_and_counted(project: Project, store: Kept) -> None
 def test_many_refusals_are_cut(project: Project, store: Kept) -> None:
     bad = json.dumps({"input": "c", "ideal": ["d", "e"]}) + "\n"
     project.write("s.jsonl", bad * 103 + '{"input": "a", "ideal": "b"}')
-    told = invoke("import", "s.jsonl")
-    assert told.stdout.endswith(" 103 refused\n")
-    assert told.stderr.endswith("... and 3 more\n")
+    result = invoke("import", "s.jsonl")
+    assert result.stdout.endswith(" 103 refused\n")
+    assert result.stderr.endswith("... and 3 more\n")
 
 
 def test_files_of_the_same_name_do_not_overwrite_each_other(
@@ -436,7 +436,7 @@ def test_a_config_without_prompts_asks_with_the_variable(project: Project, store
     assert pairs(store) == [("Where?", "x")]
 
 
-def test_what_cannot_be_read_of_promptfoo_is_told(project: Project, store: Kept) -> None:
+def test_unsupported_parts_of_promptfoo_are_reported(project: Project, store: Kept) -> None:
     file = project.write(
         "promptfooconfig.yaml",
         """
@@ -471,7 +471,7 @@ def test_refused_tests_do_not_change_the_ids_of_others(project: Project, store: 
     assert before in cases(store)
 
 
-def test_what_is_wrong_with_every_prompt_of_a_test_is_told_once(
+def test_a_problem_of_every_prompt_of_a_test_is_reported_once(
     project: Project, store: Kept
 ) -> None:
     test = {"vars": {"x": "a"}, "assert": [{"type": "llm-rubric", "value": "nice"}]}
@@ -508,7 +508,7 @@ def test_other_json_is_refused(project: Project, store: Kept) -> None:
         ({"input": "a\0"}, "bad-character"),
     ],
 )
-def test_what_is_no_test_case_is_refused(
+def test_an_invalid_test_case_is_refused(
     project: Project, store: Kept, entry: dict[str, Any], code: str
 ) -> None:
     good = {"input": "x", "expected_output": "y"}
@@ -519,7 +519,7 @@ def test_what_is_no_test_case_is_refused(
     assert (2, code) in [(p.line, p.code) for p in done.problems]
 
 
-def test_a_case_that_is_no_text_is_refused_with_its_place(project: Project, store: Kept) -> None:
+def test_a_case_that_is_not_text_is_refused_with_its_place(project: Project, store: Kept) -> None:
     file = project.write(
         "talk.eval.yaml",
         """
@@ -569,7 +569,7 @@ CASE = st.builds(
 @pytest.mark.parametrize("form", test_cases.FORMATS)
 @hypothesis_settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(CASE, min_size=1, max_size=4, unique_by=lambda case: case.id))
-def test_what_is_exported_can_be_imported(
+def test_an_export_can_be_imported(
     project: Project,
     store: Kept,
     form: str,
@@ -589,7 +589,7 @@ def test_what_is_exported_can_be_imported(
         assert {name: getattr(other, name) for name in FIELDS} == written
 
 
-def test_an_export_has_all_test_cases_whoever_deletes_some_meanwhile(
+def test_an_export_has_all_test_cases_despite_concurrent_deletes(
     project: Project, store: Kept
 ) -> None:
     for number in range(1002):

@@ -159,7 +159,7 @@ def planning() -> Iterator[Entry]:
 
 
 def significant(count: int, discordant: float, difference: float) -> float:
-    """The chance that so many discordant pairs give p < 0.05."""
+    """The chance that this many discordant pairs give p < 0.05."""
     chance = 0.0
     for lost in range(count + 1):
         table = [[0, lost], [count - lost, 0]]

@@ -38,7 +38,7 @@ def test_labels_are_counted() -> None:
         "wrongFailures": 2,
         "rightFailures": 4,
     }
-    with pytest.raises(ValueError, match="no count may be negative"):
+    with pytest.raises(ValueError, match="counts must not be negative"):
         Confusion(1, 1, -1, 1)
 
 
@@ -86,7 +86,7 @@ def test_full_agreement_on_few_labels_leaves_doubt() -> None:
 
 
 @given(table=tables)
-def test_kappa_holds_its_value_and_knows_no_side(table: Confusion) -> None:
+def test_kappa_is_in_its_interval_and_symmetric(table: Confusion) -> None:
     found = kappa(table)
     if found is None:
         assert table.n == 0 or {table.passes, table.right_passes + table.wrong_passes} <= {
@@ -130,7 +130,7 @@ def test_a_judge_no_better_than_chance_corrects_nothing(labels: Confusion) -> No
     assert corrected_rate(50, 100, labels) is None
 
 
-def test_a_judge_that_few_labels_cannot_tell_from_chance_says_nothing() -> None:
+def test_a_judge_near_chance_has_the_widest_interval() -> None:
     """Seen it is just better than chance; drawn towards the middle it is not."""
     assert must(corrected_rate(50, 100, Confusion(1, 90, 0, 1))).interval.width == 1
 

@@ -17,7 +17,7 @@ few_runs = pytest.mark.parametrize("runs", [200, pytest.param(2000, marks=FULL)]
 
 
 def noise(count: int) -> float:
-    """How far a share near 0.95 strays in so many runs, at most."""
+    """How far a share near 0.95 deviates at most in this many runs."""
     return 3.5 * math.sqrt(0.05 * 0.95 / count)
 
 

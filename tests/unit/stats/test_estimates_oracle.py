@@ -48,7 +48,7 @@ def close(one: list[float], other: list[float]) -> bool:
 @pytest.mark.parametrize(
     "entry", TABLE, ids=lambda entry: f"{entry['function']}{json.dumps(entry['arguments'])[:40]}"
 )
-def test_our_values_are_theirs(entry: dict[str, Any]) -> None:
+def test_our_values_agree_with_the_oracle(entry: dict[str, Any]) -> None:
     found = ours(entry["function"], entry["arguments"])
     assert close(found, entry["value"]), f"{found} instead of {entry['value']}"
 
@@ -66,7 +66,7 @@ def test_every_module_with_numbers_is_in_the_table() -> None:
 
 
 @pytest.mark.full
-def test_the_table_is_what_scipy_and_statsmodels_give(tmp_path: Path) -> None:
+def test_the_table_agrees_with_scipy_and_statsmodels(tmp_path: Path) -> None:
     file = tmp_path / "oracle.json"
     # Apart, so that neither their warnings nor their weight reach this process.
     subprocess.run([sys.executable, str(HERE / "oracle.py"), str(file)], check=True)

@@ -139,6 +139,6 @@ def test_the_method_fits_the_number(n: int, clusters: range | None, method: str)
     assert must(score_mean([i / n for i in range(n)], clusters=clusters)).method == method
 
 
-def test_an_estimate_is_clipped_to_what_is_possible() -> None:
+def test_an_estimate_is_clipped_to_possible_values() -> None:
     found = Estimate(0.9, 0.7, 1.1, 0.95, "student-t").clipped(0, 1)
     assert (found.low, found.high) == (0.7, 1)

@@ -50,9 +50,9 @@ def test_miller_both_ways(between: float, before: float, now: float, n: int) -> 
 def test_no_case_shows_nothing() -> None:
     assert score_detectable_difference(0, Variances(1)) is None
     assert detectable_difference(0, 0.2) is None
-    with pytest.raises(ValueError, match="no number of cases shows that"):
+    with pytest.raises(ValueError, match="no number of cases can detect that"):
         score_cases_needed(0, Variances(1))
-    with pytest.raises(ValueError, match="no number of cases shows that"):
+    with pytest.raises(ValueError, match="no number of cases can detect that"):
         approximate_cases(0, 0.2)
     assert cases_needed(0, 0.2) is None
 

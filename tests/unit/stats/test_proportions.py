@@ -122,14 +122,14 @@ def test_wilson_solves_the_score_equation(counts: tuple[int, int]) -> None:
 @pytest.mark.parametrize("level", [0, 1, 1.5, -0.2])
 @methods
 def test_a_level_is_a_share(method: Method, level: float) -> None:
-    with pytest.raises(ValueError, match="it must lie between 0 and 1"):
+    with pytest.raises(ValueError, match="it must be between 0 and 1"):
         method(1, 2, level)
 
 
 @pytest.mark.parametrize("counts", [(3, 2), (-1, 2), (0, -1)])
 @methods
 def test_impossible_counts_are_refused(method: Method, counts: tuple[int, int]) -> None:
-    with pytest.raises(ValueError, match="is no share"):
+    with pytest.raises(ValueError, match="is not a share"):
         method(*counts, 0.95)
 
 
@@ -160,7 +160,7 @@ def test_one_cluster_says_next_to_nothing() -> None:
     assert must(clustered_rate([True] * 9 + [False], ["a"] * 10)).interval.width > 0.75
 
 
-def test_clusters_that_are_all_alike_are_worth_their_cases() -> None:
+def test_equal_clusters_count_as_their_cases() -> None:
     passed, clusters = [True, False] * 10, [i // 2 for i in range(20)]
     assert must(clustered_t([float(p) for p in passed], clusters)).interval.width == 0
     assert must(clustered_rate(passed, clusters)).interval == must(wilson(10, 20)).interval
@@ -172,11 +172,11 @@ def test_missing_cases_could_all_fail_or_all_pass() -> None:
     assert rate_bounds(0, 0, 0) is None
     assert coverage(9, 10) == 0.9
     assert coverage(0, 0) is None
-    with pytest.raises(ValueError, match="is no share"):
+    with pytest.raises(ValueError, match="is not a share"):
         coverage(11, 10)
 
 
-def test_an_interval_knows_what_it_holds() -> None:
+def test_an_interval_contains_its_values() -> None:
     interval = Interval(0.25, 0.5)
     assert 0.25 in interval
     assert 0.6 not in interval

@@ -49,7 +49,7 @@ def test_large_counts_neither_overflow_nor_vanish() -> None:
 
 
 def test_counts_are_not_negative() -> None:
-    with pytest.raises(ValueError, match="none may be negative"):
+    with pytest.raises(ValueError, match="they must not be negative"):
         log_e_value(-1, 0)
 
 

@@ -383,7 +383,7 @@ def test_nothing_is_added_to_a_file_that_does_not_load(file: Path, text: str) ->
 
 @pytest.mark.parametrize("tool", ["", ".", "..", "../x", "a/b", "a\\b", "a b", "a\0b", "c:x", ".x"])
 def test_a_tool_is_named_like_a_file(file: Path, tool: str) -> None:
-    with pytest.raises(UsageError, match="is not the name of a tool"):
+    with pytest.raises(UsageError, match="is not a valid tool name"):
         regressions.add(".", tool, BUG, TODAY)
 
 

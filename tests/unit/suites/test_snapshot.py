@@ -173,8 +173,8 @@ def test_a_program_that_hangs_is_stopped(project: Project) -> None:
     ("source", "told"),
     [
         ("{command: [no-such-program]}", "was not found on PATH"),
-        ("{command: [ls], cwd: nowhere}", "to run in does not exist"),
+        ("{command: [ls], cwd: nowhere}", "nowhere' does not exist"),
     ],
 )
-def test_a_program_that_cannot_start_is_told(project: Project, source: str, told: str) -> None:
+def test_a_program_that_cannot_start_is_reported(project: Project, source: str, told: str) -> None:
     assert told in failure(project, f"snapshot: {source}\n", code=2)

@@ -202,7 +202,7 @@ def test_a_list_that_is_no_registry_is_told_with_its_source(project: Project) ->
     with pytest.raises(ToolRegistryError) as caught:
         loaded(project, "tools: command:echo '[{}]'\n")
     assert str(caught.value) == (
-        "command \"echo '[{}]'\" gave no registry of tools:\n"
+        "command \"echo '[{}]'\" did not return a valid registry of tools:\n"
         "  command \"echo '[{}]'\":1:2: the key 'name' is missing"
     )
     assert (caught.value.exit_code, caught.value.slug) == (2, "tool-registry")

@@ -71,7 +71,7 @@ def file_part(path: Path, value: str) -> ContentPart:
     return ContentPart("file", value, path)
 
 
-def test_openai_sends_the_messages_and_only_what_is_set() -> None:
+def test_openai_sends_the_messages_and_only_given_settings() -> None:
     with ProviderServer(provider.says("Hello")) as server:
         messages = (Message("system", "Be kind"), Message("user", "Hi", name="me"))
         ask(openai(server), Request(messages))
@@ -176,7 +176,7 @@ def test_an_odd_openai_reply_is_an_error_with_words(document: Any, words: str) -
         assert words in error_of(openai(server))
 
 
-def test_openai_is_asked_for_the_schema() -> None:
+def test_openai_is_sent_the_schema() -> None:
     with ProviderServer(provider.says('{"score": 1}')) as server:
         ask(openai(server), JUDGE)
     (body,) = server.bodies
@@ -187,7 +187,7 @@ def test_openai_is_asked_for_the_schema() -> None:
 
 
 @pytest.mark.parametrize("status", [400, 422])
-def test_a_server_without_schemas_is_asked_without_and_remembered(status: int) -> None:
+def test_a_server_that_refuses_schemas_is_sent_none_from_then_on(status: int) -> None:
     refusal = provider.status(status, "response_format is not supported")
     with ProviderServer(refusal, provider.says("{}")) as server:
         answers = ask(openai(server), JUDGE, JUDGE)
@@ -211,7 +211,7 @@ def test_a_request_that_fails_without_the_schema_too_says_nothing_about_schemas(
     assert ["response_format" in body for body in server.bodies] == [True, False, True]
 
 
-def test_another_bad_request_is_not_asked_again() -> None:
+def test_another_bad_request_is_not_retried() -> None:
     with ProviderServer(provider.status(400, "the prompt is too long")) as server:
         assert "the prompt is too long" in error_of(openai(server), JUDGE)
     assert len(server.asked) == 1
@@ -270,7 +270,7 @@ def test_claude_must_call_a_tool_with_the_schema_and_its_input_is_the_answer() -
     assert seen.tool_calls == ()
 
 
-def test_claude_that_answers_a_schema_in_text_is_taken_at_its_word() -> None:
+def test_a_text_answer_of_claude_to_a_schema_is_accepted() -> None:
     with ProviderServer(provider.says('{"score": 1}')) as server:
         (seen,) = ask(claude(server), JUDGE)
     assert seen.response == '{"score": 1}'
@@ -351,7 +351,7 @@ def test_files_that_cannot_be_sent_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("provided", [openai, claude])
-def test_a_provider_that_recovers_is_asked_again(provided: Any) -> None:
+def test_a_provider_that_recovers_is_retried(provided: Any) -> None:
     clock = FakeClock()
     faults = (provider.status(500), provider.status(429, Retry_After="7"), provider.reset)
     with ProviderServer(*faults, provider.says("Hello")) as server:
@@ -425,7 +425,7 @@ def test_settings_that_cannot_work_are_refused(settings: dict[str, Any]) -> None
         {"api_key": f"{KEY}\n{KEY}"},
     ],
 )
-def test_settings_are_refused_without_telling_secrets(settings: dict[str, Any]) -> None:
+def test_refused_settings_show_no_secrets(settings: dict[str, Any]) -> None:
     with pytest.raises(ValidationError) as caught:
         OpenAITarget.model_validate({"model": "gpt-6-sol", **settings})
     assert KEY not in str(caught.value)
@@ -436,7 +436,7 @@ def test_settings_are_refused_without_telling_secrets(settings: dict[str, Any]) 
 def test_a_header_name_that_cannot_be_sent_is_an_error_with_words() -> None:
     with ProviderServer(provider.says("Hello")) as server:
         message = error_of(openai(server, headers={"X Team\n": "evals"}))
-    assert "cannot be asked" in message
+    assert "cannot be called" in message
     assert server.asked == []
 
 
@@ -497,7 +497,7 @@ def test_a_scripted_reply_has_everything_that_a_replay_line_has() -> None:
 
 
 @pytest.mark.parametrize("replies", [["One"], {"Oslo": "One"}, {"Oslo": ["One", "Two"]}])
-def test_scripted_replies_tell_targets_apart_without_a_warning(replies: Any) -> None:
+def test_scripted_replies_distinguish_targets_without_a_warning(replies: Any) -> None:
     spec = ScriptedTarget.model_validate({"provider": "scripted", "replies": replies})
     assert "One" in spec.identity
 
@@ -514,7 +514,7 @@ def test_keyed_replies_are_found_by_case_id_then_by_the_question() -> None:
     requests = [asks("in Oslo?", "case-1"), asks("in Oslo?", "case-2"), asks("in Rome?")]
     answers = ["by id", "by question", "by a later key"]
     assert [seen.response for seen in ask(target, *requests)] == answers
-    assert "no scripted reply fits 'Rome?'; the keys are 'Oslo', 'case-1', 'in'" in error_of(
+    assert "no scripted reply matches 'Rome?'; the keys are 'Oslo', 'case-1', 'in'" in error_of(
         target, asks("Rome?")
     )
 

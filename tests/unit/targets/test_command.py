@@ -26,7 +26,7 @@ from unit.target_calls import answer, answers, fault, file_part, in_file, reques
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at /proc")
 
-#: Prints its arguments and its input as JSON that is no record, and so is the answer.
+#: Prints its arguments and its input as JSON; that is not a record, and so is the answer.
 TELL = "import json, sys; print(json.dumps([sys.argv[1:], sys.stdin.read()]))"
 
 
@@ -38,7 +38,7 @@ def connected(code: str, *arguments: str, **settings: Any) -> Target:
     return CommandTarget(command=python(code, *arguments), **settings).connect()
 
 
-def told(asked: Request, *arguments: str, **settings: Any) -> tuple[list[str], str]:
+def received(asked: Request, *arguments: str, **settings: Any) -> tuple[list[str], str]:
     """The arguments and the input that a program was given."""
     words, text = json.loads(answer(connected(TELL, *arguments, **settings), asked).response)
     return words, text
@@ -59,7 +59,7 @@ def test_every_place_is_filled_in(tmp_path: Path) -> None:
     parts = (file_part(tmp_path / "a b.txt", "a b.txt"),)
     messages = (Message("system", "Be kind"), Message("user", "Hi"), Message("user", parts))
     places = ["{PROMPT}", "--id={EVAL_ID}", "{ATTEMPT}", "{FILES}", "{GUIDELINES}"]
-    words, text = told(request(messages=messages, repeat=1), *places)
+    words, text = received(request(messages=messages, repeat=1), *places)
     file = str(tmp_path / "a b.txt")
     assert words == ["Hi\na b.txt", "--id=one", "1", file, "Be kind"]
     assert text == ""
@@ -70,7 +70,7 @@ def test_every_place_is_filled_in(tmp_path: Path) -> None:
     ["; rm -rf /", "$(id) `id` $HOME", "'\" \\", "{OUTPUT_FILE} {EVAL_ID}", "a\nb", "--help", "é"],
 )
 def test_a_question_stays_inside_its_argument(hostile: str) -> None:
-    words, _ = told(request(hostile), "{PROMPT}", "<{PROMPT}>")
+    words, _ = received(request(hostile), "{PROMPT}", "<{PROMPT}>")
     assert words == [hostile, f"<{hostile}>"]
 
 
@@ -81,29 +81,29 @@ def test_a_text_is_split_into_arguments_before_it_is_filled_in() -> None:
 
 
 def test_the_prompt_is_on_stdin_when_no_argument_has_it() -> None:
-    assert told(request("Hi"), "{EVAL_ID}") == (["one"], "Hi")
+    assert received(request("Hi"), "{EVAL_ID}") == (["one"], "Hi")
 
 
 def test_files_are_given_in_the_format_that_is_set(tmp_path: Path) -> None:
     parts = tuple(file_part(tmp_path / name, name) for name in ("a.txt", "b c.txt", "a.txt"))
     asked = request(messages=(Message("user", parts),))
-    words, _ = told(asked, "{FILES}", "{PROMPT}", files_format="--file {path} {basename}")
+    words, _ = received(asked, "{FILES}", "{PROMPT}", files_format="--file {path} {basename}")
     first, second = str(tmp_path / "a.txt"), str(tmp_path / "b c.txt")
     assert words[:-1] == ["--file", first, "a.txt", "--file", second, "b c.txt"]
-    assert told(request(), "{FILES}", "{PROMPT}")[0] == ["Hi"]
-    assert told(asked, "<{FILES}>", "{PROMPT}")[0][0] == f"<{first} {second}>"
+    assert received(request(), "{FILES}", "{PROMPT}")[0] == ["Hi"]
+    assert received(asked, "<{FILES}>", "{PROMPT}")[0][0] == f"<{first} {second}>"
 
 
-def test_files_stand_in_the_prompt_when_they_are_not_given(tmp_path: Path) -> None:
+def test_files_are_in_the_prompt_unless_they_are_arguments(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("data")
     parts = (file_part(tmp_path / "a.txt", "a.txt"),)
-    assert told(request(messages=(Message("user", parts),)))[1] == "File a.txt:\ndata"
+    assert received(request(messages=(Message("user", parts),)))[1] == "File a.txt:\ndata"
 
 
 def test_a_conversation_names_the_roles() -> None:
     call = Message("assistant", "Wait.", (ToolCall("look", {"at": 1}),))
     messages = (Message("system", "Be kind"), Message("user", "Hi"), call, Message("tool", "2"))
-    prompt = told(request(messages=messages), "{PROMPT}")[0][0]
+    prompt = received(request(messages=messages), "{PROMPT}")[0][0]
     assert prompt.startswith("@[System]:\nBe kind\n\n@[User]:\nHi\n\n@[Assistant]:\n{")
     assert prompt.endswith("\n\n@[Tool]:\n2")
 
@@ -123,7 +123,7 @@ def test_a_program_runs_in_its_folder_with_few_variables(
     assert "OPENAI_API_KEY" in everything.response
 
 
-def test_a_program_may_run_beside_the_eval_file(tmp_path: Path) -> None:
+def test_a_program_may_run_in_the_folder_of_the_eval_file(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     asked = request(locate=in_file(tmp_path / "suite.yaml"))
     for cwd, folder in (("{EVAL_DIR}", tmp_path), ("{EVAL_DIR}/bin", tmp_path / "bin")):
@@ -216,9 +216,9 @@ def test_a_program_that_cannot_be_started_is_an_error(command: list[str], words:
     assert words in str(fault(CommandTarget(command=command).connect(), request()))
 
 
-def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+def test_a_missing_working_directory_is_an_error(tmp_path: Path) -> None:
     target = connected("pass", cwd=str(tmp_path / "missing"))
-    assert "to run in does not exist" in str(fault(target, request()))
+    assert "missing' does not exist" in str(fault(target, request()))
 
 
 def test_a_question_that_is_too_long_for_an_argument_is_an_error() -> None:
@@ -243,7 +243,7 @@ def test_a_program_that_will_not_end_is_ended_with_all_it_started(more: str) -> 
     assert all_die(marker)
 
 
-def test_what_a_program_left_behind_is_ended() -> None:
+def test_processes_left_by_a_program_are_killed() -> None:
     marker = uuid.uuid4().hex
     code = "import os, signal\nif os.fork() == 0: signal.pause()\nprint('Hello')"
     assert answer(connected(code, marker), request()).response == "Hello"
@@ -257,7 +257,7 @@ def test_a_program_that_writes_for_ever_is_ended() -> None:
     assert all_die(marker)
 
 
-def test_a_program_of_a_question_that_nobody_waits_for_is_ended(tmp_path: Path) -> None:
+def test_the_program_of_a_cancelled_request_is_killed(tmp_path: Path) -> None:
     marker, begun = uuid.uuid4().hex, tmp_path / "begun"
     os.mkfifo(begun)
     code = "import signal, sys\nopen(sys.argv[1], 'w').close()\nsignal.pause()"
@@ -320,7 +320,7 @@ def test_a_healthcheck_that_hangs_is_ended() -> None:
     assert all_die(marker)
 
 
-def test_closing_ends_a_healthcheck_that_nobody_waits_for(tmp_path: Path) -> None:
+def test_closing_ends_an_abandoned_healthcheck(tmp_path: Path) -> None:
     marker, begun = uuid.uuid4().hex, tmp_path / "begun"
     os.mkfifo(begun)
     code = "import signal, sys\nopen(sys.argv[1], 'w').close()\nsignal.pause()"
@@ -345,18 +345,27 @@ def test_closing_ends_a_healthcheck_that_nobody_waits_for(tmp_path: Path) -> Non
     [
         ({"command": "agent {PROMT}"}, "did you mean 'PROMPT'?"),
         ({"command": ["agent", "{SECRET}"]}, "known: {PROMPT}, {EVAL_ID}"),
-        ({"command": "agent {PROMPT} | tee log"}, "'|' is for a shell, and none is used"),
-        ({"command": "cd x && agent"}, "'&&' is for a shell"),
-        ({"command": "agent > log"}, "'>' is for a shell"),
-        ({"command": "agent $HOME"}, "'$HOME' is for a shell"),
+        (
+            {"command": "agent {PROMPT} | tee log"},
+            "'|' is shell syntax, but commands run without a shell",
+        ),
+        ({"command": "cd x && agent"}, "'&&' is shell syntax"),
+        ({"command": "agent > log"}, "'>' is shell syntax"),
+        ({"command": "agent $HOME"}, "'$HOME' is shell syntax"),
         ({"command": "agent 'x"}, "cannot be split into arguments: no closing quotation"),
         ({"command": " "}, "the command is empty"),
         ({"command": []}, "at least 1 item"),
         ({"command": 5}, "neither a list of arguments nor text"),
-        ({"command": ["sh", "-c", "agent {PROMPT}"]}, "the shell would run what {PROMPT}"),
-        ({"command": "/bin/bash -lc 'agent {EVAL_ID}'"}, "the shell would run what {EVAL_ID}"),
-        ({"healthcheck": "check {PROMPT}"}, "stands for nothing before the first question"),
-        ({"healthcheck": "a | b"}, "'|' is for a shell"),
+        (
+            {"command": ["sh", "-c", "agent {PROMPT}"]},
+            "the shell would execute the value of {PROMPT}",
+        ),
+        (
+            {"command": "/bin/bash -lc 'agent {EVAL_ID}'"},
+            "the shell would execute the value of {EVAL_ID}",
+        ),
+        ({"healthcheck": "check {PROMPT}"}, "has no value before the first question"),
+        ({"healthcheck": "a | b"}, "'|' is shell syntax"),
         ({"files_format": "'x"}, "cannot be split"),
         ({"timeout_seconds": 0}, "greater than 0"),
     ],
@@ -377,7 +386,7 @@ def test_wrong_settings_are_refused(settings: dict[str, Any], words: str) -> Non
         ["sh", "-c", 'agent "$1"', "sh", "{PROMPT}"],
     ],
 )
-def test_what_only_looks_like_a_shell_is_allowed(command: Any) -> None:
+def test_text_that_only_looks_like_shell_syntax_is_allowed(command: Any) -> None:
     assert CommandTarget(command=command).command[1:]
 
 

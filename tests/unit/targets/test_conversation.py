@@ -182,7 +182,7 @@ def test_measures_are_summed_over_turns(provided: Any) -> None:
         assert provided(server).requests(seen) == 2
 
 
-def test_what_is_odd_about_several_turns_is_told_once() -> None:
+def test_a_note_about_several_turns_is_reported_once() -> None:
     call = {"type": "tool_use", "id": "t1", "name": "get_time", "input": {}}
     cut = provider.sends(provider.anthropic([call], "max_tokens"))
     seen, _ = run(claude, cut, cut, provider.says("Noon"), stubs=STUBS)
@@ -195,7 +195,7 @@ def test_the_cost_is_unknown_when_that_of_a_turn_is() -> None:
     assert (seen.usage, seen.cost_usd) == (Usage(10, 5), None)
 
 
-def test_results_are_told_to_openai_as_messages() -> None:
+def test_results_are_sent_to_openai_as_messages() -> None:
     made = calls(("get_weather", {"city": "Oslo"}), ("get_time", {}), index=0)
     _, (_, sent) = run(openai, made, provider.says("Noon"), stubs=STUBS)
     said, first, second = sent["messages"][1:]
@@ -222,7 +222,7 @@ def test_results_are_told_to_openai_as_messages() -> None:
     assert second == {"role": "tool", "tool_call_id": "id1", "content": "12:00"}
 
 
-def test_results_are_told_to_claude_as_blocks_and_its_own_come_back_as_they_were() -> None:
+def test_results_are_sent_to_claude_as_blocks_and_its_own_blocks_unchanged() -> None:
     blocks: list[dict[str, Any]] = [
         {"type": "thinking", "thinking": "hm", "signature": "abc"},
         {"type": "tool_use", "id": "t1", "name": "get_time", "input": {}},
@@ -244,7 +244,7 @@ def test_results_are_told_to_claude_as_blocks_and_its_own_come_back_as_they_were
 
 
 @PROVIDERS
-def test_a_tool_without_a_stub_fails_and_the_model_is_told(provided: Any) -> None:
+def test_a_tool_without_a_stub_returns_an_error_to_the_model(provided: Any) -> None:
     made = calls(("get_wether", {"city": "Oslo"}))
     seen, (_, sent) = run(provided, made, provider.says("Sorry"), stubs=STUBS)
     error = "there is no stub for the tool 'get_wether'"
@@ -264,7 +264,7 @@ def test_a_stub_of_null_is_a_result(provided: Any) -> None:
 
 @PROVIDERS
 @pytest.mark.parametrize(("case", "turns"), [({}, 5), ({"max_turns": 2}, 2), ({"max_turns": 1}, 1)])
-def test_the_loop_ends_after_so_many_turns(provided: Any, case: Any, turns: int) -> None:
+def test_the_loop_ends_after_max_turns(provided: Any, case: Any, turns: int) -> None:
     seen, sent = run(provided, calls(("get_time", {}), text="Hm."), stubs=STUBS, **case)
     assert len(sent) == seen.llm_calls == turns
     many = "1 turn" if turns == 1 else f"{turns} turns"
@@ -311,7 +311,7 @@ def test_a_call_in_the_old_form_is_answered_in_the_new_one() -> None:
     assert (entry["id"], entry["function"]["name"]) == ("call_1_0", "get_time")
 
 
-def test_a_custom_call_comes_back_as_it_was() -> None:
+def test_a_custom_call_is_sent_back_unchanged() -> None:
     entry = {"id": "c1", "type": "custom", "custom": {"name": "get_time", "input": "now"}}
     first = provider.sends(provider.openai({"tool_calls": [entry]}))
     _, (_, sent) = run(openai, first, provider.says("Noon"), stubs=STUBS)
@@ -338,7 +338,7 @@ def test_a_reply_without_content_is_an_unknown_answer(stubs: Any) -> None:
 
 
 @PROVIDERS
-def test_a_turn_that_fails_fails_the_question(provided: Any) -> None:
+def test_a_failed_turn_fails_the_request(provided: Any) -> None:
     with ProviderServer(calls(("get_time", {})), provider.status(500)) as server:
         error = fault(provided(server), request(stubs=STUBS))
     assert error.retryable
@@ -428,13 +428,13 @@ def test_results_go_to_the_calls_in_order_unless_they_name_a_tool(provided: Any)
         (TALK[:2], "the call of 'get_weather' in the input has no result: give it an 'output'"),
     ],
 )
-def test_calls_that_cannot_be_paired_are_told(provided: Any, messages: Any, words: str) -> None:
+def test_calls_that_cannot_be_paired_are_errors(provided: Any, messages: Any, words: str) -> None:
     with ProviderServer(provider.says("Hello")) as server:
         assert words in str(fault(provided(server), request(messages=messages)))
     assert server.asked == []
 
 
-def test_arguments_that_are_no_object_are_sent_as_each_provider_takes_them() -> None:
+def test_arguments_that_are_not_objects_are_sent_in_the_form_of_each_provider() -> None:
     made = (ToolCall("a", "text", 1), ToolCall("b", [5], 2))
     talk = (Message("user", "?"), Message("assistant", None, made), TALK[-1])
     _, (sent,) = run(openai, provider.says("Hello"), messages=talk)

@@ -97,7 +97,7 @@ def test_places_in_the_address_are_escaped() -> None:
     assert (asked.path, asked.query) == ("/ask/one", {"q": "a&b=c /ü?", "k": "1"})
 
 
-def test_a_body_of_null_is_no_body() -> None:
+def test_a_body_of_null_sends_no_body() -> None:
     assert sent(body=None).body is None
     assert sent(method="GET", body={"q": "{{message}}"}).body == {"q": "Hi"}
 
@@ -116,7 +116,7 @@ def test_without_settings_the_interchange_form_is_read() -> None:
     assert seen.raw == reply
 
 
-def test_an_answer_alone_tells_no_calls_and_is_timed() -> None:
+def test_a_text_answer_reports_no_calls_and_is_timed() -> None:
     seen = reading({"response": "Hello"})
     assert (seen.response, seen.tool_calls, seen.usage) == ("Hello", None, None)
     assert seen.duration_ms > 0
@@ -190,7 +190,7 @@ def test_a_reply_without_an_answer_is_an_error(
     assert words in error_of(reply, **paths)
 
 
-def told(*replies: Any, paths: dict[str, str], cached: Any = ()) -> list[str]:
+def path_faults(*replies: Any, paths: dict[str, str], cached: Any = ()) -> list[str]:
     """What the paths are said to be, after these replies and answers that others were given."""
     with ProviderServer(*map(provider.sends, replies)) as server:
         target = Http(HttpTarget(url=server.url, paths=paths))
@@ -199,10 +199,10 @@ def told(*replies: Any, paths: dict[str, str], cached: Any = ()) -> list[str]:
     return target.faults([*(answer.to_dict() for answer in seen), *cached])
 
 
-def test_paths_that_lead_nowhere_in_every_reply_are_told() -> None:
+def test_paths_that_found_nothing_in_any_reply_are_reported() -> None:
     replies = [{"response": "x", "steps": [{"name": "t"}]}, {"response": "y", "cost": 1}]
     paths = {"tool_calls": "steps", "cost_usd": "cost", "tool_args": "input", "usage": "meta.usage"}
-    assert told(*replies, paths=paths | {"duration_ms": "took", "input_tokens": "in"}) == [
+    assert path_faults(*replies, paths=paths | {"duration_ms": "took", "input_tokens": "in"}) == [
         "'paths.tool_args': nothing was found at 'input' in any of 1 tool calls",
         "'paths.usage': nothing was found at 'meta.usage' in any of 2 replies",
         "'paths.input_tokens': nothing was found at 'in' in any of 2 replies",
@@ -210,28 +210,28 @@ def test_paths_that_lead_nowhere_in_every_reply_are_told() -> None:
     ]
 
 
-def test_paths_that_led_somewhere_before_are_no_fault() -> None:
+def test_paths_that_found_something_before_are_not_reported() -> None:
     call = {"name": "t", "params": {}, "result": 1, "success": True, "durationMs": 1}
     before = {"response": "x", "toolCalls": [call], "usage": {"inputTokens": 1}, "costUsd": 1}
     names = ["usage", "input_tokens", "cost_usd", "tool_calls", "tool_name", "tool_args"]
     names += ["tool_result", "tool_success", "tool_duration_ms"]
     paths = dict.fromkeys(names, "elsewhere")
-    assert told({"response": "y"}, paths=paths, cached=[before]) == []
-    assert len(told({"response": "y"}, paths=paths)) == 4
+    assert path_faults({"response": "y"}, paths=paths, cached=[before]) == []
+    assert len(path_faults({"response": "y"}, paths=paths)) == 4
 
 
-def test_answers_of_others_do_not_tell_what_their_replies_lacked() -> None:
+def test_stored_answers_do_not_show_that_a_path_found_nothing() -> None:
     paths = {"duration_ms": "took", "cost_usd": "cost", "tool_calls": "steps"}
     before = {"response": "x", "durationMs": 1}
-    assert told(paths=paths, cached=[before]) == []
+    assert path_faults(paths=paths, cached=[before]) == []
     own: dict[str, Any] = {"response": "y", "cost": None, "steps": []}
-    assert told(own, paths=paths, cached=[before]) == []
+    assert path_faults(own, paths=paths, cached=[before]) == []
 
 
-def test_paths_that_need_not_lead_anywhere_are_no_fault() -> None:
-    assert told({"response": "x"}, paths={}) == []
+def test_optional_paths_are_not_reported() -> None:
+    assert path_faults({"response": "x"}, paths={}) == []
     calls = [{"name": "t", "success": True}]
-    assert told({"response": "x", "toolCalls": calls}, paths={"tool_error": "problem"}) == []
+    assert path_faults({"response": "x", "toolCalls": calls}, paths={"tool_error": "problem"}) == []
 
 
 # Faults of servers
@@ -253,20 +253,20 @@ def test_paths_that_need_not_lead_anywhere_are_no_fault() -> None:
         (provider.status(500), "answered 500 Internal Server Error", True),
     ],
 )
-def test_a_fault_of_the_server_is_told(bad: Any, words: str, retryable: bool) -> None:
+def test_an_error_status_is_reported(bad: Any, words: str, retryable: bool) -> None:
     with ProviderServer(bad) as server:
         error = fault(connected(server), request())
     assert words in str(error)
     assert error.retryable is retryable
 
 
-def test_too_many_requests_are_asked_again_when_the_server_says() -> None:
+def test_too_many_requests_are_retried_after_the_given_time() -> None:
     with ProviderServer(provider.status(429, Retry_After="7")) as server:
         error = fault(connected(server), request())
     assert (error.retryable, error.retry_after) == (True, 7.0)
 
 
-def test_a_server_that_is_not_there_is_told() -> None:
+def test_a_server_that_cannot_be_reached_is_reported() -> None:
     error = fault(HttpTarget(url=provider.gone()).connect(), request())
     assert error.retryable
     assert "no answer from http://127.0.0.1" in str(error)
@@ -303,7 +303,7 @@ def test_one_target_serves_many_at_once() -> None:
         ({"url": "ftp://host/x"}, "is not an address"),
         ({"url": "http://"}, "is not an address"),
         ({"url": "http://me:pass@host/x"}, "put them in headers"),
-        ({"url": "http://{{id}}.example/x"}, "which host is asked"),
+        ({"url": "http://{{id}}.example/x"}, "a case must not choose the host"),
         ({"url": "http://host/{{massage}}"}, "did you mean 'message'?"),
         ({"body": {"a": [{"b": "{{massage}}"}]}}, "did you mean 'message'?"),
         ({"body": "{{env}}"}, "known: message, messages"),
@@ -331,7 +331,7 @@ def test_secrets_are_in_no_message_name_or_identity() -> None:
         assert "also-secret" not in text
 
 
-def test_the_identity_tells_settings_apart() -> None:
+def test_the_identity_depends_on_the_settings() -> None:
     def identity(**settings: Any) -> str:
         return HttpTarget(**{"url": "http://host/x?a=1", **settings}).identity
 

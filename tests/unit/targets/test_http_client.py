@@ -56,7 +56,7 @@ def test_a_good_reply_is_its_json_and_the_request_is_json_with_our_headers() -> 
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 529])
-def test_these_statuses_are_worth_another_try(status: int) -> None:
+def test_retryable_statuses(status: int) -> None:
     error = fault(provider.status(status, "come back later"))
     assert error.retryable
     assert f"answered {status}" in str(error)
@@ -64,13 +64,13 @@ def test_these_statuses_are_worth_another_try(status: int) -> None:
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
-def test_these_statuses_are_not(status: int) -> None:
+def test_statuses_that_are_not_retryable(status: int) -> None:
     error = fault(provider.status(status, "no", Retry_After="3"))
     assert not error.retryable
     assert error.retry_after is None
 
 
-def test_a_refused_key_is_told_with_a_hint() -> None:
+def test_a_refused_key_is_reported_with_a_hint() -> None:
     error = fault(provider.status(401, "Incorrect API key"))
     assert "/ask answered 401 Unauthorized: Incorrect API key (check the API key)" in str(error)
 
@@ -103,7 +103,7 @@ def test_odd_values_of_retry_after(value: str, seconds: float | None) -> None:
     assert retry_after(value, NOW) == seconds
 
 
-def test_nobody_listening_is_worth_another_try() -> None:
+def test_a_refused_connection_is_retryable() -> None:
     url = provider.gone()
     with pytest.raises(TargetError) as caught:
         fetch(url)
@@ -111,17 +111,17 @@ def test_nobody_listening_is_worth_another_try() -> None:
     assert caught.value.retryable
 
 
-def test_a_reset_connection_is_worth_another_try() -> None:
+def test_a_reset_connection_is_retryable() -> None:
     error = fault(provider.reset)
     assert error.retryable
     assert "no answer from" in str(error)
 
 
-def test_a_body_that_is_cut_by_the_network_is_worth_another_try() -> None:
+def test_a_body_cut_by_the_network_is_retryable() -> None:
     assert fault(provider.cut).retryable
 
 
-def test_a_timeout_is_told_and_not_retried() -> None:
+def test_a_timeout_is_reported_and_not_retryable() -> None:
     error = fault(provider.hang, timeout=0.05)
     assert "did not answer within 0.05 s" in str(error)
     assert not error.retryable
@@ -141,14 +141,14 @@ def test_a_reply_as_large_as_the_limit_is_read() -> None:
             fetch(server.url, max_bytes=7)
 
 
-def test_half_a_json_is_told_with_what_came() -> None:
+def test_truncated_json_is_quoted() -> None:
     error = fault(provider.half_json())
     assert "is not JSON" in str(error)
     assert "chatcmpl-1" in str(error)
     assert not error.retryable
 
 
-def test_invalid_utf8_is_told_with_its_place() -> None:
+def test_invalid_utf8_is_reported_with_its_place() -> None:
     error = fault(provider.invalid_utf8())
     assert "is not UTF-8: invalid start byte at byte 13" in str(error)
     assert not error.retryable
@@ -164,7 +164,7 @@ def test_invalid_utf8_is_told_with_its_place() -> None:
         (b'{"a": NaN}', "NaN is not JSON"),
     ],
 )
-def test_what_is_no_json_object_is_told(body: bytes, words: str) -> None:
+def test_a_reply_that_is_not_a_json_object_is_an_error(body: bytes, words: str) -> None:
     assert words in str(fault(provider.raw(body)))
 
 
@@ -176,9 +176,9 @@ async def _nonsense(request: web.Request) -> web.StreamResponse:
     return web.Response()
 
 
-def test_what_is_no_http_is_told_and_no_status_that_nobody_sent() -> None:
+def test_an_invalid_http_response_is_reported_without_a_made_up_status() -> None:
     error = fault(_nonsense)
-    _, found, why = str(error).partition("/ask sent is not HTTP: ")
+    _, found, why = str(error).partition("/ask sent an invalid HTTP response: ")
     assert found
     assert "400" not in why  # the port of the server may have these digits
     assert not error.retryable
@@ -187,16 +187,16 @@ def test_what_is_no_http_is_told_and_no_status_that_nobody_sent() -> None:
 def test_a_redirect_is_not_followed() -> None:
     error = fault(provider.sends({}, 307, Location="/elsewhere"))
     assert "answered 307 Temporary Redirect" in str(error)
-    assert "give the final address" in str(error)
+    assert "set the final address" in str(error)
 
 
-def test_an_impossible_address_is_told() -> None:
-    with pytest.raises(TargetError, match="cannot be asked") as caught:
+def test_an_impossible_address_is_an_error() -> None:
+    with pytest.raises(TargetError, match="cannot be called") as caught:
         fetch("http://127.0.0.1:99999")
     assert not caught.value.retryable
 
 
-def test_a_server_that_speaks_no_tls_is_told() -> None:
+def test_a_server_without_tls_is_an_error() -> None:
     with ProviderServer(provider.says("Hi")) as server, pytest.raises(TargetError) as caught:
         fetch(server.url.replace("http:", "https:"))
     assert not caught.value.retryable

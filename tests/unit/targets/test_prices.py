@@ -1,4 +1,4 @@
-"""What tokens cost: known models, their dated snapshots, and nobody else."""
+"""What tokens cost: known models and their dated snapshots, and no others."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def test_the_text_is_of_all_user_messages_with_their_files(agent: Write, tmp_pat
         "case, retries=3, *, mood='good'",
     ],
 )
-def test_a_case_is_given_to_whom_it_is_for(agent: Write, signature: str) -> None:
+def test_a_function_with_a_case_parameter_gets_the_case(agent: Write, signature: str) -> None:
     name = signature.split(":")[0].split(",")[0]
     code = f"from assay import EvalCase\ndef ask({signature}): return {name}.metadata['city']"
     agent(code)
@@ -91,19 +91,21 @@ def test_annotations_that_are_not_evaluated_are_understood(agent: Write) -> None
     assert answer(connected(), request()).response == "one"
 
 
-def test_messages_are_given_to_whom_they_are_for(agent: Write) -> None:
+def test_a_function_with_a_messages_parameter_gets_the_messages(agent: Write) -> None:
     agent("def ask(messages): return ' '.join(m['role'] for m in messages)")
     messages = (Message("system", "Be kind"), Message("user", "Hi"))
     assert answer(connected(), request(messages=messages)).response == "system user"
 
 
-def test_a_judge_that_wants_a_case_has_none(agent: Write) -> None:
+def test_a_function_that_takes_a_case_cannot_be_a_judge(agent: Write) -> None:
     agent("def ask(case): return case.id")
-    assert "wants a case" in str(fault(connected(), Request((Message("user", "Hi"),))))
+    assert "takes a case, and this request has none" in str(
+        fault(connected(), Request((Message("user", "Hi"),)))
+    )
 
 
 @pytest.mark.parametrize("name", ["Agent().ask", "bound", "Bots.ask", "partial", "built_in", "any"])
-def test_everything_that_can_be_called_will_do(agent: Write, name: str) -> None:
+def test_any_callable_is_accepted(agent: Write, name: str) -> None:
     agent("""
         from functools import partial as make
         class Agent:
@@ -121,7 +123,7 @@ def test_everything_that_can_be_called_will_do(agent: Write, name: str) -> None:
 
 
 @pytest.mark.parametrize("parameters", ["", "question, context", "*, question", "*, question, x=1"])
-def test_a_function_that_cannot_be_asked_is_refused(agent: Write, parameters: str) -> None:
+def test_a_function_with_the_wrong_parameters_is_refused(agent: Write, parameters: str) -> None:
     agent(f"def ask({parameters}): ...")
     assert "python:my_agent:ask must take one argument" in refused()
 
@@ -134,7 +136,7 @@ def test_an_async_function_is_awaited(agent: Write) -> None:
     assert answer(connected(), request("Hi")).response == "Hi"
 
 
-def test_what_a_function_promises_is_awaited(agent: Write) -> None:
+def test_an_awaitable_return_value_is_awaited(agent: Write) -> None:
     agent("async def soon(text): return text\nask = lambda text: soon(text)")
     assert answer(connected(), request("Hi")).response == "Hi"
 
@@ -209,8 +211,8 @@ def test_models_inside_a_mapping_are_read(agent: Write) -> None:
     ("returned", "words"),
     [
         ("None", "returned None, not a text, a mapping or an Observation"),
-        ("5", "no observation: 5"),
-        ("{'answer': 'x'}", "no observation: a mapping with 'answer'"),
+        ("5", "an invalid observation: 5"),
+        ("{'answer': 'x'}", "an invalid observation: a mapping with 'answer'"),
         ("{'respnse': 'x'}", "(did you mean 'response'?); known shapes and what is missing: Assay"),
         ("{'response': 'x', 'toolCalls': [{}]}", "'toolCalls[0]' has no 'name'"),
         ("{'response': object()}", "cannot be converted to JSON: an object"),
@@ -245,7 +247,7 @@ def test_other_values_are_errors(agent: Write, returned: str, words: str) -> Non
     assert not error.retryable
 
 
-def test_what_is_changed_after_it_was_returned_stays_as_it_was(agent: Write) -> None:
+def test_changes_after_the_return_have_no_effect(agent: Write) -> None:
     agent("""
         log = {"response": "", "toolCalls": []}
         def ask(text):
@@ -281,7 +283,7 @@ def test_an_exception_is_an_error_that_is_not_retried(
     assert not error.retryable
 
 
-def test_a_function_that_blocks_blocks_nobody(agent: Write) -> None:
+def test_a_blocking_function_does_not_block_others(agent: Write) -> None:
     """All of them run at once, more than a pool of threads would let."""
     agent("""
         import threading
@@ -341,7 +343,7 @@ def test_a_function_that_hangs_can_be_left(agent: Write, monkeypatch: pytest.Mon
         ("import sys; sys.exit(1)", "my_agent:ask", "could not be imported: SystemExit: 1"),
     ],
 )
-def test_what_cannot_be_imported_says_why_when_it_is_connected(
+def test_an_import_failure_is_reported_on_connect(
     agent: Write, code: str, name: str, words: str
 ) -> None:
     agent(code)

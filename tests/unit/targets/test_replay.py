@@ -31,7 +31,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def connected(file: Path, lines: Sequence[Any]) -> Replay:
-    """The target of a file with these lines; what is no text is written as JSON."""
+    """The target of a file with these lines; anything but text is written as JSON."""
     texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
     file.write_text("".join(f"{text}\n" for text in texts))
     target = ReplayTarget(file=file.name).connect()
@@ -101,7 +101,7 @@ def test_a_repeat_without_a_line_is_an_error(file: Path) -> None:
 
 def test_a_question_of_no_case_is_an_error(file: Path) -> None:
     asked = Request((Message("user", "Hi"),))
-    assert "belongs to none" in str(fault(connected(file, [FULL]), asked))
+    assert "this request has no case" in str(fault(connected(file, [FULL]), asked))
 
 
 def test_an_empty_file_has_no_observation(file: Path) -> None:
@@ -121,13 +121,13 @@ BAD = [
 
 
 @pytest.mark.parametrize(("line", "words"), BAD)
-def test_a_bad_line_is_told_and_the_others_are_read(file: Path, line: str, words: str) -> None:
+def test_a_bad_line_is_reported_and_the_others_are_read(file: Path, line: str, words: str) -> None:
     target = connected(file, [{"id": "two"}, line, FULL])
     first, second = answer_and_fault(target)
     assert first == "4"
-    (told,) = target.problems()
+    (problem,) = target.problems()
     asyncio.run(target.close())
-    assert told.startswith(words)
+    assert problem.startswith(words)
     assert f"(some lines cannot be read; the first: {words.split(' ')[0]}" in second
 
 
@@ -143,7 +143,7 @@ def answer_and_fault(target: Replay) -> tuple[str, str]:
     return asyncio.run(run())
 
 
-def test_blank_lines_and_a_byte_order_mark_are_passed_over(file: Path) -> None:
+def test_blank_lines_and_a_byte_order_mark_are_skipped(file: Path) -> None:
     lines = b'\xef\xbb\xbf{"id": "one", "response": "a"}\r\n\r\n  \n{"id": "one", "response": "b"}'
     file.write_bytes(lines)
     target = ReplayTarget(file=str(file)).connect()
@@ -162,7 +162,7 @@ def test_blank_lines_and_a_byte_order_mark_are_passed_over(file: Path) -> None:
         (b'{"id": "one", "response": ' + b"[" * 200 + b"]" * 200 + b"}", "seen.jsonl:3: "),
     ],
 )
-def test_a_line_that_is_no_observation_is_an_error_of_its_case(
+def test_an_invalid_observation_is_an_error_of_its_case(
     file: Path, line: bytes, words: str
 ) -> None:
     file.write_bytes(b'{"id": "zero", "response": ""}\n\n' + line + b"\n")
@@ -176,15 +176,15 @@ def test_a_line_that_is_too_long_ends_the_reading(
     monkeypatch.setattr(replay_index, "MAX_LINE", 100)
     target = connected(file, [{"id": "one", "response": "x"}, {"id": "long", "response": "x" * 99}])
     assert answer(target, request()).response == "x"
-    (told,) = target.problems()
+    (problem,) = target.problems()
     asyncio.run(target.close())
-    assert told.startswith("seen.jsonl:2:1: error[too-large]: the line has more than 100 bytes")
+    assert problem.startswith("seen.jsonl:2:1: error[too-large]: the line has more than 100 bytes")
 
 
 @pytest.mark.parametrize(
     ("name", "words"), [("missing.jsonl", "there is no such file"), (".", "this is a directory")]
 )
-def test_a_file_that_cannot_be_read_is_told_when_it_is_connected(
+def test_a_file_that_cannot_be_read_is_reported_on_connect(
     file: Path, name: str, words: str
 ) -> None:
     with pytest.raises(UsageError, match=words):
@@ -203,7 +203,9 @@ def test_lines_that_no_case_asks_for_are_counted(file: Path) -> None:
     asyncio.run(target.close())
 
 
-def test_ids_of_one_hash_are_told_apart(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ids_with_the_same_hash_are_distinguished(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(replay_index, "hash", lambda text: 7, raising=False)
     lines = [{"id": f"c{n % 5}", "response": f"{n}"} for n in range(20)]
     asked = [request(id=f"c{n}", repeat=2) for n in range(5)]
@@ -226,7 +228,7 @@ def test_many_lines_take_little_memory(file: Path) -> None:
     assert [each.response for each in answers(target, *asked)] == ["0", "9999", str(count - 1)]
 
 
-def test_all_who_ask_first_share_one_index(file: Path) -> None:
+def test_concurrent_first_requests_share_one_index(file: Path) -> None:
     target = connected(file, [{"id": f"c{n}", "response": str(n)} for n in range(50)])
 
     async def run() -> list[str]:
@@ -287,7 +289,7 @@ def test_a_half_whose_process_died_is_read_here(
     assert len(Index(file, file.name).offsets) == 40
 
 
-def test_a_half_that_nobody_needs_is_not_waited_for(
+def test_the_other_process_is_ended_after_a_line_that_is_too_long(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After a line that is too long no other is read; the process that read them is ended."""
@@ -309,7 +311,7 @@ def test_a_half_that_nobody_needs_is_not_waited_for(
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-def test_the_other_process_does_not_outlive_whoever_reads(
+def test_the_other_process_does_not_outlive_its_parent(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its own end of the pipe would keep it waiting for a reader."""

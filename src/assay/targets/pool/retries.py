@@ -182,7 +182,7 @@ class RetryingTarget:
         try:
             return checked(seen)
         except ObservationError as error:
-            raise TargetError(f"{self.name} returned no observation: {error}") from None
+            raise TargetError(f"{self.name} returned an invalid observation: {error}") from None
 
 
 def _one_request(seen: Observation) -> int:

@@ -11,19 +11,12 @@ from random import Random
 from types import TracebackType
 from typing import Any, Self
 
-from assay.errors import (
-    AssayError,
-    ConfigError,
-    PluginError,
-    Problem,
-    UnknownName,
-    UsageError,
-    wrap_errors,
-)
+from assay.errors import AssayError, ConfigError, PluginError, UnknownName, UsageError, wrap_errors
 from assay.model.names import same_name
 from assay.model.options import TIMEOUT_SECONDS, WORKERS
 from assay.model.target import RateLimits, TargetSpec
 from assay.ports import Target
+from assay.problems import Problem
 from assay.registry import targets as providers
 from assay.settings import Settings, TargetEntry, environment
 from assay.targets.pool.agentv import targets_file, translated

@@ -40,7 +40,7 @@ def refused(project: Project, agentv: str, name: str = "mine") -> str:
     return str(caught.value)
 
 
-def test_an_address_that_is_no_text_is_told(project: Project) -> None:
+def test_an_address_that_is_not_text_is_reported(project: Project) -> None:
     wrong = entries({"name": "mine", "provider": "azure", "endpoint": ["https://x"]})
     assert "'base_url'" in refused(project, wrong)
 
@@ -51,7 +51,7 @@ def test_a_cli_target_is_a_command(project: Project) -> None:
     assert (answer(target, request("a b")).response, target.name) == ("a b", "mine")
 
 
-def test_a_cli_target_runs_beside_the_eval_file_with_all_variables(
+def test_a_cli_target_runs_in_the_folder_of_the_eval_file_with_all_variables(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MY_KEY", "set")
@@ -137,7 +137,7 @@ def test_a_mock_gives_its_response_or_says_the_question_back(project: Project) -
         ),
     ],
 )
-def test_models_are_asked_by_those_who_speak_their_language(
+def test_models_are_called_through_the_matching_provider(
     project: Project, entry: dict[str, Any], wanted: dict[str, Any]
 ) -> None:
     found = settings(project, api_key="sk-1", max_retries=2, **entry)
@@ -145,7 +145,9 @@ def test_models_are_asked_by_those_who_speak_their_language(
     assert {key: found[key] for key in wanted} == wanted
 
 
-def test_variables_stand_for_values(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variables_are_replaced_by_their_values(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MY_MODEL", "${{ NOT_AGAIN }}")
     found = settings(project, provider="openai", model="${{ MY_MODEL }}")
     assert found["model"] == "${{ NOT_AGAIN }}"
@@ -155,7 +157,7 @@ def test_variables_stand_for_values(project: Project, monkeypatch: pytest.Monkey
     assert "'NOBODY_SET' is not set" in said
 
 
-def test_a_provider_that_we_do_not_have_is_told_when_it_is_selected(project: Project) -> None:
+def test_an_unsupported_provider_is_reported_when_it_is_selected(project: Project) -> None:
     agentv = """
     targets:
       - name: mine
@@ -179,7 +181,7 @@ def test_a_provider_that_we_do_not_have_is_told_when_it_is_selected(project: Pro
         ("targets: [{name: mine, provider: cli}]", "'command' (or 'command_template') is missing"),
         (
             "targets: [{name: mine, provider: cli, command_template: 'a {PROMT}'}]",
-            "targets.yaml:1:57: error[wrong-value]: 'command_template': the place {PROMT}",
+            "targets.yaml:1:57: error[wrong-value]: 'command_template': the placeholder {PROMT}",
         ),
         (
             "targets: [{name: mine, provider: cli, command_template: a, provider_batching: true}]",
@@ -191,7 +193,9 @@ def test_a_provider_that_we_do_not_have_is_told_when_it_is_selected(project: Pro
         ),
     ],
 )
-def test_a_wrong_file_is_told_with_its_place(project: Project, agentv: str, words: str) -> None:
+def test_an_invalid_file_is_reported_with_its_place(
+    project: Project, agentv: str, words: str
+) -> None:
     assert words in refused(project, agentv)
 
 
@@ -202,7 +206,7 @@ def test_the_configuration_wins(project: Project) -> None:
     assert answer(target, request()).response == "ours"
 
 
-def test_a_broken_file_stops_nobody_who_does_not_need_it(project: Project) -> None:
+def test_a_broken_file_does_not_affect_other_targets(project: Project) -> None:
     assert answer(pool(project, "targets: [").target("echo:"), request("Hi")).response == "Hi"
 
 
@@ -219,6 +223,6 @@ def test_the_other_suffix_is_found_too(project: Project) -> None:
     assert answer(known.target("mine"), request("Hi")).response == "Hi"
 
 
-def test_a_provider_of_ours_may_stand_there(project: Project) -> None:
+def test_a_built_in_provider_may_be_used(project: Project) -> None:
     found = settings(project, provider="http", url="http://localhost:1/ask")
     assert found["url"] == "http://localhost:1/ask"

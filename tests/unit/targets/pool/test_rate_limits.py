@@ -57,7 +57,7 @@ def test_no_more_than_the_workers_are_let_in_and_in_the_order_they_came() -> Non
     assert times(run) == [0, 0, 3, 3, 6]
 
 
-def test_who_gives_up_leaves_the_line_and_the_room() -> None:
+def test_a_cancelled_request_leaves_the_queue_and_its_slot() -> None:
     async def run() -> list[float]:
         narrow = gate(1)
         tasks = [asyncio.create_task(passes(narrow, takes=10)) for _ in range(4)]
@@ -73,7 +73,7 @@ def test_who_gives_up_leaves_the_line_and_the_room() -> None:
     assert times(run) == [1, 11]
 
 
-def test_an_overload_halves_what_is_let_in_and_answers_let_in_more_again() -> None:
+def test_an_overload_halves_the_limit_and_answers_raise_it_again() -> None:
     async def run() -> list[float]:
         wide, limits = gate(8), []
         for _ in range(4):
@@ -91,7 +91,7 @@ def test_an_overload_halves_what_is_let_in_and_answers_let_in_more_again() -> No
     assert max(seen) == 8
 
 
-def test_those_in_flight_that_fail_together_count_as_one() -> None:
+def test_concurrent_overloads_count_as_one() -> None:
     async def run() -> list[float]:
         wide = gate(8)
         await asyncio.gather(*(fails(wide, busy(), takes=1) for _ in range(8)))
@@ -100,7 +100,7 @@ def test_those_in_flight_that_fail_together_count_as_one() -> None:
     assert times(run) == [4]
 
 
-def test_an_answer_to_what_was_asked_before_the_overload_lets_in_nobody() -> None:
+def test_an_answer_to_a_request_before_the_overload_does_not_raise_the_limit() -> None:
     async def run() -> list[float]:
         wide = gate(2)
         await asyncio.gather(fails(wide, busy()), passes(wide, takes=1))
@@ -132,7 +132,7 @@ def test_other_errors_change_nothing() -> None:
     assert times(run) == [4, 0]
 
 
-def test_a_smaller_limit_holds_for_those_who_wait() -> None:
+def test_a_smaller_limit_applies_to_queued_requests() -> None:
     async def run() -> list[float]:
         wide = gate(4)
         failing = asyncio.create_task(fails(wide, busy(), takes=1))
@@ -143,7 +143,7 @@ def test_a_smaller_limit_holds_for_those_who_wait() -> None:
     assert times(run) == [0, 0, 0, 10, 10, 20]
 
 
-def test_nobody_is_let_in_before_the_time_that_the_target_asked_for() -> None:
+def test_no_request_starts_before_the_retry_after_time() -> None:
     async def run() -> list[float]:
         wide = gate(10)
         await fails(wide, busy(after=7))
@@ -154,7 +154,7 @@ def test_nobody_is_let_in_before_the_time_that_the_target_asked_for() -> None:
     assert times(run) == [7, 16, 16]
 
 
-def test_who_waits_for_room_waits_for_the_asked_time_too() -> None:
+def test_a_request_that_waits_for_a_slot_also_waits_for_the_retry_after_time() -> None:
     async def run() -> list[float]:
         narrow = gate(1)
         failing = asyncio.create_task(fails(narrow, busy(after=5), takes=2))
@@ -166,7 +166,7 @@ def test_who_waits_for_room_waits_for_the_asked_time_too() -> None:
     assert times(run) == [7]
 
 
-def test_no_target_closes_the_gate_for_an_hour() -> None:
+def test_a_long_retry_after_is_capped() -> None:
     async def run() -> list[float]:
         wide = gate()
         await fails(wide, busy(after=3600))
@@ -200,7 +200,7 @@ def test_less_than_one_a_second_lets_the_first_in_at_once() -> None:
     assert times(run) == [0, 10, 20]
 
 
-def test_tokens_are_charged_when_they_are_known_and_who_comes_next_waits() -> None:
+def test_tokens_are_charged_once_known_and_the_next_request_waits() -> None:
     async def run() -> list[float]:
         slow = gate(tokens=6000)  # 100 a second
         first = await asyncio.gather(*(passes(slow, takes=1, tokens=1000) for _ in range(2)))
@@ -219,7 +219,7 @@ def test_further_requests_of_an_attempt_are_charged_too() -> None:
     assert times(run) == [5]
 
 
-def test_one_gate_serves_one_loop_after_the_other() -> None:
+def test_a_rate_limiter_can_be_used_in_several_loops_in_turn() -> None:
     class Still(LoopClock):
         def monotonic(self) -> float:
             return 0.0

@@ -160,7 +160,7 @@ def test_the_clock_of_the_machine_sleeps() -> None:
     assert clock.monotonic() - before >= 0.009
 
 
-def test_the_last_error_keeps_what_is_known_about_it() -> None:
+def test_the_last_error_keeps_its_details() -> None:
     gone = TargetError("gone", retryable=True, unreachable=True)
     full = TargetError("full", retryable=True, overloaded=True, retry_after=5.0)
     for error in (gone, full):
@@ -177,16 +177,16 @@ def test_the_last_error_keeps_what_is_known_about_it() -> None:
 
 
 class Slow(Flaky):
-    """Takes so long for each attempt; a usage and a duration may be told."""
+    """Takes `takes` seconds for each attempt; `reply` may have a usage and a duration."""
 
-    def __init__(self, takes: float, *errors: Exception, told: Observation | None = None) -> None:
+    def __init__(self, takes: float, *errors: Exception, reply: Observation | None = None) -> None:
         super().__init__(*errors)
-        self.takes, self.told = takes, told or Observation("fine")
+        self.takes, self.reply = takes, reply or Observation("fine")
 
     async def ask(self, request: Request) -> Observation:
         await asyncio.sleep(self.takes)
         await super().ask(request)
-        return self.told
+        return self.reply
 
 
 def slowly(
@@ -215,12 +215,12 @@ def test_the_duration_is_that_of_the_successful_attempt() -> None:
     assert spent == pytest.approx(5 + 1 + 5 + 100 + 5)
 
 
-def test_a_duration_that_the_target_tells_is_kept() -> None:
-    seen, _ = slowly(Slow(5.0, told=Observation("fine", duration_ms=3.0)))
+def test_a_duration_that_the_target_reports_is_kept() -> None:
+    seen, _ = slowly(Slow(5.0, reply=Observation("fine", duration_ms=3.0)))
     assert seen.duration_ms == 3.0
 
 
-def test_what_is_replayed_is_not_timed() -> None:
+def test_recorded_answers_are_not_timed() -> None:
     replayed = Slow(5.0)
     replayed.recorded = True  # type: ignore[attr-defined]
     effort = Effort()
@@ -229,7 +229,7 @@ def test_what_is_replayed_is_not_timed() -> None:
     assert effort.attempts == 1
 
 
-def test_a_target_that_takes_too_long_is_left_and_not_asked_again() -> None:
+def test_a_target_that_times_out_is_not_retried() -> None:
     slow = Slow(200.0)
     assert too_late(slow, RetryPolicy(timeout=120.0)) == "no answer within 120 s"
     assert slow.asked == 0
@@ -249,7 +249,7 @@ def test_a_pause_that_would_outlast_the_limit_is_not_begun() -> None:
     assert "(gave up after 1 attempt)" in too_late(slow, policy)
 
 
-def test_waits_for_a_rate_limit_do_not_count_and_are_told() -> None:
+def test_waits_for_a_rate_limit_do_not_count_and_are_reported() -> None:
     effort = Effort()
     seen, spent = slowly(Slow(9.0, busy(after=100.0)), RetryPolicy(timeout=20.0), effort)
     assert seen.response == "fine"
@@ -258,7 +258,7 @@ def test_waits_for_a_rate_limit_do_not_count_and_are_told() -> None:
     assert spent == pytest.approx(118)
 
 
-def test_the_part_of_a_pause_that_the_target_asked_for_does_not_count() -> None:
+def test_the_retry_after_part_of_a_pause_does_not_count() -> None:
     effort = Effort()
     policy = RetryPolicy(timeout=15.0, first=8.0)
     slowly(Slow(5.0, busy(after=6.0)), policy, effort)  # 5 + 6 for the target + 2 + 5
@@ -266,7 +266,7 @@ def test_the_part_of_a_pause_that_the_target_asked_for_does_not_count() -> None:
     too_late(Slow(6.6, busy(after=6.0)), policy)
 
 
-def test_what_was_taken_is_known_after_an_error_too() -> None:
+def test_attempts_and_waits_are_known_after_an_error() -> None:
     effort = Effort()
     too_late(Slow(15.0, busy(after=100.0)), RetryPolicy(timeout=20.0), effort)
     assert effort.attempts == 2
@@ -305,7 +305,7 @@ def gated(target: Target, workers: int, clock: Clock, **rates: float) -> Retryin
     return RetryingTarget(target, RetryPolicy(timeout=20.0), clock, Highest(), limiter=gate)
 
 
-def test_time_at_the_gate_does_not_count_and_is_told() -> None:
+def test_time_in_the_queue_does_not_count_and_is_reported() -> None:
     efforts = [Effort() for _ in range(4)]
 
     async def run() -> list[Observation]:
@@ -317,16 +317,16 @@ def test_time_at_the_gate_does_not_count_and_is_told() -> None:
     assert [round(effort.waited, 3) for effort in efforts] == [0, 15, 30, 45]
 
 
-def test_who_pauses_leaves_room_at_the_gate() -> None:
+def test_a_pausing_request_frees_its_slot() -> None:
     async def run() -> float:
         asking = gated(Slow(1.0, busy(), TargetError("busy", retryable=True)), 1, LoopClock())
         await asyncio.gather(asking.ask(REQUEST), asking.ask(REQUEST))
         return LoopClock().monotonic()
 
-    assert at_once(run()) == pytest.approx(4)  # four attempts; the pauses lie beside them
+    assert at_once(run()) == pytest.approx(4)  # four attempts; the pauses overlap
 
 
-def test_an_overload_closes_the_gate_for_others_too() -> None:
+def test_an_overload_delays_other_requests_too() -> None:
     effort = Effort()
 
     async def run() -> None:
@@ -341,7 +341,7 @@ def test_an_overload_closes_the_gate_for_others_too() -> None:
 
 
 def test_tokens_and_further_requests_of_an_answer_are_charged() -> None:
-    told = Observation("fine", usage=Usage(500, 100), llm_calls=3)
+    reply = Observation("fine", usage=Usage(500, 100), llm_calls=3)
 
     def waited(target: Target, **rates: float) -> float:
         effort = Effort()
@@ -354,9 +354,9 @@ def test_tokens_and_further_requests_of_an_answer_are_charged() -> None:
         at_once(run())
         return effort.waited
 
-    assert waited(Slow(0.0, told=told), tokens_per_minute=600) == pytest.approx(60, abs=1)
-    assert waited(Slow(0.0, told=told), requests_per_minute=60) == pytest.approx(1)
-    talkative = Slow(0.0, told=told)
+    assert waited(Slow(0.0, reply=reply), tokens_per_minute=600) == pytest.approx(60, abs=1)
+    assert waited(Slow(0.0, reply=reply), requests_per_minute=60) == pytest.approx(1)
+    talkative = Slow(0.0, reply=reply)
     talkative.requests = lambda seen: seen.llm_calls  # type: ignore[attr-defined]
     assert waited(talkative, requests_per_minute=60) == pytest.approx(3)
 
@@ -368,7 +368,7 @@ def test_tokens_and_further_requests_of_an_answer_are_charged() -> None:
         (Observation("yes", usage={"inputTokens": 1}), "'usage' is a dict, not Usage("),  # type: ignore[arg-type]
     ],
 )
-def test_a_target_of_a_stranger_is_told_what_it_must_return(returned: Any, words: str) -> None:
+def test_an_invalid_return_value_of_a_plugin_is_reported(returned: Any, words: str) -> None:
     class Careless(Flaky):
         async def ask(self, request: Request) -> Observation:
             self.asked += 1
@@ -377,5 +377,5 @@ def test_a_target_of_a_stranger_is_told_what_it_must_return(returned: Any, words
     target = Careless()
     with pytest.raises(TargetError) as caught:
         asyncio.run(RetryingTarget(target, RetryPolicy(), FakeClock()).ask(REQUEST))
-    assert str(caught.value).startswith(f"flaky returned no observation: {words}")
+    assert str(caught.value).startswith(f"flaky returned an invalid observation: {words}")
     assert target.asked == 1

@@ -105,7 +105,7 @@ def fault(provided: Any, *replies: Answer, **settings: Any) -> tuple[TargetError
         (provider.stall, "did not answer within 0.2 s", 1, True),
     ],
 )
-def test_every_fault_of_a_server_ends_in_words(
+def test_every_server_error_has_a_message(
     provided: Any, bad: Answer, words: str, attempts: int, unreachable: bool
 ) -> None:
     hangs = bad in (provider.hang, provider.stall)
@@ -125,7 +125,7 @@ def test_a_server_that_refuses_connections_is_unreachable(provided: Any) -> None
     assert "gave up after 4 attempts" in str(caught.value)
 
 
-def test_a_server_without_tls_is_unreachable_and_not_asked_again() -> None:
+def test_a_server_without_tls_is_unreachable_and_not_retried() -> None:
     with ProviderServer(FINE) as server, pytest.raises(TargetError) as caught:
         asked_again(http(server.url.replace("http:", "https:")), FakeClock())
     assert (caught.value.unreachable, caught.value.retryable) == (True, False)
@@ -133,7 +133,7 @@ def test_a_server_without_tls_is_unreachable_and_not_asked_again() -> None:
 
 @PROVIDERS
 @pytest.mark.parametrize("status", [429, 503, 529])
-def test_too_many_questions_are_told_apart(provided: Any, status: int) -> None:
+def test_too_many_requests_count_as_overload(provided: Any, status: int) -> None:
     assert fault(provided, provider.status(status))[0].overloaded
     assert not fault(provided, provider.status(500))[0].overloaded
 
@@ -154,7 +154,9 @@ def _date(seconds: float) -> str:
         ({"Retry_After": _date(-5000)}, 1),
     ],
 )
-def test_a_server_is_asked_again_when_it_says(provided: Any, headers: Any, slept: float) -> None:
+def test_a_server_is_retried_after_the_time_it_gives(
+    provided: Any, headers: Any, slept: float
+) -> None:
     clock = FakeClock()
     with ProviderServer(provider.status(429, **headers), FINE) as server:
         (seen,) = asked_again(provided(server.url), clock)
@@ -260,7 +262,7 @@ def test_a_program_that_takes_too_long_or_is_not_there_is_unreachable(tmp_path: 
         assert (caught.value.unreachable, caught.value.retryable) == (True, False)
 
 
-def test_only_who_asks_limits_the_time_of_targets_that_set_no_limit() -> None:
+def test_only_the_caller_limits_targets_without_a_timeout() -> None:
     for provided in (http, openai, claude):
         client: Any = provided("http://127.0.0.1:1")
         assert client._http._timeout is None

@@ -80,14 +80,14 @@ def test_paths_of_an_inline_target_begin_in_the_working_directory(
     ("name", "words"),
     [
         ("replay:", "the key 'file' is missing"),
-        ("command:a | b", "'|' is for a shell"),
+        ("command:a | b", "'|' is shell syntax"),
         ("cli:agent {PROMT}", "did you mean 'PROMPT'"),
         ("python:agent", "'package.module:function'"),
         ("http:ask", "'http:ask' is not an address"),
         ("https://", "is not an address"),
     ],
 )
-def test_a_wrong_inline_target_says_what_is_wrong(tmp_path: Path, name: str, words: str) -> None:
+def test_an_invalid_inline_target_is_reported(tmp_path: Path, name: str, words: str) -> None:
     with pytest.raises(ConfigError) as caught:
         pool(tmp_path).target(name)
     assert f"target {name!r}: error[" in str(caught.value)
@@ -140,7 +140,7 @@ def test_a_file_that_cannot_be_a_target_says_why(
         ("provider: command, command: [no-such-program]", "has no program 'no-such-program'"),
     ],
 )
-def test_a_target_that_lacks_something_is_refused_before_it_is_asked(
+def test_a_target_with_unmet_needs_is_refused_before_it_is_called(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entry: str, words: str
 ) -> None:
     for variable in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
@@ -180,16 +180,14 @@ def test_an_unknown_target_offers_the_nearest(tmp_path: Path) -> None:
         ("production", "configured: 'a', 'b'; or write one inline, such as python:my_agent:answer"),
     ],
 )
-def test_an_unknown_target_is_told_what_was_likely_meant(
-    tmp_path: Path, name: str, hint: str
-) -> None:
+def test_an_unknown_target_gets_a_suggestion(tmp_path: Path, name: str, hint: str) -> None:
     config = "targets: [{name: b, provider: echo}, {name: a, provider: echo}]\n"
     with pytest.raises(UnknownName) as caught:
         pool(tmp_path, config).target(name)
     assert str(caught.value) == f"no target is called {name!r} ({hint})"
 
 
-def test_without_targets_that_is_told(tmp_path: Path) -> None:
+def test_no_configured_targets_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UnknownName, match="configured: none; or write one inline"):
         pool(tmp_path).target("production")
 
@@ -277,7 +275,7 @@ def test_a_target_that_cannot_be_closed_keeps_no_other_open(
     assert other.closed == 4
 
 
-def test_a_judge_that_is_given_is_asked_again_but_not_closed(
+def test_a_given_judge_is_retried_but_not_closed(
     tmp_path: Path,
 ) -> None:
     busy, clock = Busy(), FakeClock()
@@ -319,12 +317,12 @@ def test_no_judge_says_how_to_set_one(tmp_path: Path) -> None:
     assert caught.value.exit_code == 2
 
 
-def test_one_target_serves_all_who_ask_for_it(tmp_path: Path) -> None:
+def test_one_target_serves_all_callers(tmp_path: Path) -> None:
     judges = pool(tmp_path, JUDGES)
     assert judges.judge(None, None) is judges.judge(None, None)
 
 
-def test_the_identity_of_a_judge_tells_its_settings_apart(tmp_path: Path) -> None:
+def test_the_identity_of_a_judge_depends_on_its_settings(tmp_path: Path) -> None:
     def identity(temperature: float, key: str) -> str:
         judge = f"{{provider: openai, model: m, temperature: {temperature}, api_key: {key}}}"
         found: Any = pool(tmp_path, f"judge: {judge}\n").judge(None, None)
@@ -383,7 +381,7 @@ def limits(known: TargetPool, name: str) -> list[float | None]:
     return [gate.limit, *(bucket and bucket._rate * 60 for bucket in buckets)]
 
 
-def test_limits_stand_in_the_entry_and_those_of_the_run_win(tmp_path: Path) -> None:
+def test_limits_of_the_run_override_those_of_the_target(tmp_path: Path) -> None:
     config = f"targets: [{{name: t, provider: echo, {LIMITS}}}, {{name: free, provider: echo}}]\n"
     known = pool(tmp_path, config)
     assert limits(known, "t") == [3, 30, 6000]
@@ -413,13 +411,13 @@ def test_a_target_has_the_time_that_it_says_it_needs(
         assert asked._policy.timeout == all_attempts
 
 
-def test_a_target_that_judges_too_has_one_gate(tmp_path: Path) -> None:
+def test_a_target_that_is_also_the_judge_has_one_rate_limiter(tmp_path: Path) -> None:
     known: Any = pool(tmp_path, JUDGES)
     assert known.target("mine")._limiter is known.judge(None, None)._limiter
     assert known.target("mine")._limiter is not known.target("gpt")._limiter
 
 
-def test_what_only_a_target_can_tell_is_reached(tmp_path: Path) -> None:
+def test_optional_members_of_a_target_are_reachable(tmp_path: Path) -> None:
     (tmp_path / "seen.jsonl").write_text('{"id": "a", "response": "x"}\n')
     config = "targets: [{name: old, provider: replay, file: seen.jsonl}]\n"
     replay: Any = pool(tmp_path, config).target("old").target
@@ -443,7 +441,7 @@ def test_what_only_a_target_can_tell_is_reached(tmp_path: Path) -> None:
         ("{name: x, provider: openai, model: '{{ env.NOBODY_SET_THIS }}'}", "2:40", "not set"),
     ],
 )
-def test_wrong_settings_are_told_with_their_place(
+def test_wrong_settings_are_reported_with_their_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entry: str, place: str, words: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -464,7 +462,7 @@ def test_a_variable_that_is_not_set_hides_no_other_problem(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("written", ["${{ MY_MODEL }}", "{{ env.MY_MODEL }}", "${{MY_MODEL}}"])
-def test_environment_variables_stand_in_settings(
+def test_settings_may_refer_to_environment_variables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str
 ) -> None:
     monkeypatch.setenv("MY_MODEL", "gpt-9")

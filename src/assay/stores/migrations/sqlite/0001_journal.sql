@@ -1,6 +1,6 @@
 -- Everything that was asked of a target, what it answered, and how that was graded.
 
-CREATE TABLE run (  -- one `assay run`; it is here from the moment it starts
+CREATE TABLE run (  -- one `assay run`, stored when it starts
     id          TEXT PRIMARY KEY,  -- UUID of version 7: a later run has a greater id
     started_at  TEXT NOT NULL,     -- ISO 8601
     status      TEXT NOT NULL,     -- running, finished or interrupted; a killed run stays running
@@ -8,7 +8,7 @@ CREATE TABLE run (  -- one `assay run`; it is here from the moment it starts
     plan        TEXT NOT NULL,     -- JSON object: what a resumed run must share, paths and options
     options     TEXT NOT NULL,     -- JSON object: the options of the run
     environment TEXT NOT NULL,     -- JSON object: git revision, versions, settings without secrets
-    suites      TEXT NOT NULL,     -- JSON array: what is known of each eval file, in their order
+    suites      TEXT NOT NULL,     -- JSON array: one header for each eval file, in the order of the files
     finished_at TEXT,              -- ISO 8601; empty until the run has ended
     summary     TEXT               -- JSON object: counts and statistics; empty until it has ended
 );
@@ -24,20 +24,20 @@ CREATE TABLE trial (  -- one case asked and graded once; never changed once it i
     duration_ms   REAL NOT NULL,     -- how long the target took
     cost_usd      REAL,              -- what the target cost; empty when that is not known
     judge_cost_usd REAL,             -- what its judges cost; empty when that is not known
-    comparability TEXT NOT NULL,     -- key of the case's content; trials compare when it is the same
-    critical      INTEGER NOT NULL,  -- 1 when the gate watches the case by itself
+    comparability TEXT NOT NULL,     -- key of the case's content; trials with the same key can be compared
+    critical      INTEGER NOT NULL,  -- 1 if this case alone can fail the gate
     cluster       TEXT,              -- cases of one cluster are not independent; empty for most
     min_pass_rate REAL NOT NULL,     -- the share of repeats that must pass for the case to pass
     skipped_assertions INTEGER NOT NULL,  -- assertions that had no seed or snapshot data
-    confirms      INTEGER NOT NULL,  -- 1 when it asked again whether a regression is one
-    final         INTEGER NOT NULL,  -- 0 when it was not asked or reached nobody; resuming asks
-    result        BLOB NOT NULL,     -- JSON object: the case's entry in the result file, but for the answer
+    confirms      INTEGER NOT NULL,  -- 1 if it is a re-ask of a lost case
+    final         INTEGER NOT NULL,  -- 0 if the target was not asked or not reached; a resumed run asks it
+    result        BLOB NOT NULL,     -- JSON object: the case's entry in the result file, without the answer
     observation   BLOB NOT NULL,     -- JSON object: what the target did
     PRIMARY KEY (run_id, position, repeat)
 );
 
 CREATE TABLE baseline (  -- a run that others are compared with, under a name
-    name   TEXT PRIMARY KEY,                  -- what the user calls it
+    name   TEXT PRIMARY KEY,                  -- the name of the baseline
     run_id TEXT NOT NULL REFERENCES run (id)  -- the run; it cannot be deleted while it is a baseline
 );
 

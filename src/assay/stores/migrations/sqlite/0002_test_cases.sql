@@ -1,7 +1,7 @@
 -- Test cases that people keep and edit, with every version that there was of them.
 
 CREATE TABLE tag_set (  -- tags that test cases have in common; a tag is searched here, once for all of them
-    number INTEGER PRIMARY KEY,  -- what test cases call it
+    number INTEGER PRIMARY KEY,  -- number that test cases refer to
     folded BLOB NOT NULL,        -- the tags without case, sorted, in UTF-8, with the byte FF between them
     total  INTEGER NOT NULL      -- how many test cases have exactly these tags
 );
@@ -26,13 +26,13 @@ CREATE TABLE test_case_version (  -- a test case as it was from one write to the
     version         INTEGER NOT NULL,  -- from 1
     input           TEXT NOT NULL,     -- what is asked
     expected_output TEXT NOT NULL,     -- what the answer should be
-    description     TEXT,              -- what people say about it
+    description     TEXT,              -- a note for people
     tags            TEXT NOT NULL,     -- JSON array of texts
     modified_at     TEXT NOT NULL,     -- ISO 8601; later than the version before
     PRIMARY KEY (number, version)
 );
 
-CREATE TABLE test_case_count (  -- one row, so that nobody has to count
+CREATE TABLE test_case_count (  -- one row with the number of test cases, which saves counting them
     total INTEGER NOT NULL  -- how many test cases there are that were not deleted
 );
 
