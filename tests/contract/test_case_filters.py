@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from hypothesis import given, settings
@@ -14,7 +15,7 @@ from assay.model.case_rows import CaseQuery, IndexedCase, count, parse_sort, sel
 from assay.ports import Store
 from assay.stores.postgres_store import PostgresStore
 from assay.stores.sqlite import SqliteStore
-from assay.testing.case_index import ORDERS, a_case, an_ended_run
+from assay.testing.case_index import ORDERS, make_case, make_ended_run
 from contract.postgres import Server
 
 _NAMES = st.sampled_from(["a", "b", "ab", "a*b", "A", "é", "e\u0301", "[a]", "a%", "a_b", "?", ""])
@@ -31,7 +32,7 @@ _CHOSEN = {"outcome": st.sampled_from(_OUTCOMES), "changed": st.sampled_from(_CH
 def runs(draw: st.DrawFn) -> list[IndexedCase]:
     """The cases of a run."""
     return [
-        a_case(
+        make_case(
             position,
             draw(_TEXTS),
             id=draw(_NAMES) + draw(_TEXTS),
@@ -95,7 +96,7 @@ def store(
 def test_a_database_finds_the_same_cases(
     store: Store, cases: list[IndexedCase], filters: list[CaseFilter], order: str
 ) -> None:
-    run = an_ended_run(store)
+    run = make_ended_run(store, str(uuid4()))  # as in use, no run has the id of another
     try:
         assert store.case_index.add(run, cases)
         for where in filters:

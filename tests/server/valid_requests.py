@@ -17,7 +17,7 @@ from assay.model.test_case import NewTestCase, TestCase
 from assay.ports import Store
 from assay.service.runs import RunRequest, execute_in
 from assay.settings import Settings
-from assay.testing.labels import a_label
+from assay.testing.labels import make_label
 from timeouts import WAIT_SECONDS
 
 #: The project that requests are about: its targets and its suite.
@@ -116,7 +116,7 @@ def _labelled(case: Any, store: Store, run: str) -> None:
     given = case.query | {"repeat": 0}
     texts = {name: str(given.get(name, "")) for name in ("evaluator", "criterion", "author")}
     case.query["repeat"] = 0
-    store.labels.put(a_label(run_id=run, suite="a.eval.yaml", case_id="a", **texts))
+    store.labels.put(make_label(run_id=run, suite="a.eval.yaml", case_id="a", **texts))
 
 
 def _know_names(case: Any, store: Store, run: str) -> None:
