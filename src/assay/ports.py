@@ -24,28 +24,23 @@ from collections.abc import (
 )
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
-from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TextIO
+from typing import Any, NamedTuple, Protocol, TextIO
 
 import msgspec
 
 from assay.errors import UsageError
 from assay.model.case import EvalCase, Suite
-from assay.model.case_filter import CaseFilter
-from assay.model.case_rows import CaseQuery, CaseRow, Facets, IndexedCase
 from assay.model.context import Context
-from assay.model.label import AnswerLabel, LabelKey
-from assay.model.login import LoginSession
 from assay.model.message import Message
 from assay.model.observation import Observation
 from assay.model.result import Outcome
 from assay.model.run import RunRecord, RunStatus, SuiteHeader, TrialFacts, TrialRecord
 from assay.model.run_result import RunResult
 from assay.model.score import EvaluationScore
-from assay.model.test_case import NewTestCase, Pin, TestCase, TestCaseChanges, TestCasePage
 from assay.problems import Problem
 from assay.settings import Settings
+from assay.store_parts import CaseIndex, LabelStore, LoginSessionStore, TestCaseStore
 
 
 class Loader(Protocol):
@@ -174,133 +169,6 @@ class Cache(Protocol):
     def get(self, key: str) -> dict[str, Any] | None: ...
 
     def put(self, key: str, value: dict[str, Any]) -> None: ...
-
-
-class TestCaseStore(Protocol):
-    """The test cases that people keep and edit; every write adds a version, and none is lost.
-
-    All methods are thread-safe. A write is durable when its future is done; a refused one raises
-    at once or through its future. A test case that does not exist, or was removed, is a
-    NotInStore. `now` is the time of a write; a clock that stands still or jumps back must do no
-    harm. `assay.testing.test_cases.TestCaseConformance` tests a store for all of this.
-    """
-
-    if not TYPE_CHECKING:  # not part of the contract
-        __test__ = False  # or pytest would collect the class for its name
-
-    def add(self, new: NewTestCase, now: datetime) -> Future[TestCase]:
-        """Add a test case; raises DuplicateId for an id that is or ever was in use, InvalidText."""
-        ...
-
-    def get(self, case_id: str) -> TestCase: ...
-
-    def find(self, ids: Collection[str]) -> dict[str, TestCase | None]:
-        """The test cases with these ids; None for one that was removed, no key for an unused id."""
-        ...
-
-    def page(self, limit: int, skip: int = 0, tag: str | None = None) -> TestCasePage:
-        """A page of the test cases in the order in which they were added, all or those with a tag.
-
-        `tag` matches any part of a tag, ignoring case.
-        """
-        ...
-
-    def change(
-        self, case_id: str, changes: TestCaseChanges, now: datetime, known: str | None = None
-    ) -> Future[TestCase]:
-        """Add a version with a later `modified_at` than the last one; may raise InvalidText.
-
-        `known` is the `modified_at` that the test case must still have; raises Outdated. The
-        comparison and the change are one atomic step: of concurrent changes with the same `known`
-        only one succeeds.
-        """
-        ...
-
-    def remove(self, case_id: str, now: datetime) -> Future[None]:
-        """Remove a test case for good; its versions are kept."""
-        ...
-
-    def versions(self, case_id: str, limit: int, skip: int = 0) -> TestCasePage:
-        """A page of the versions of a test case, oldest first; also of one that was removed."""
-        ...
-
-    def find_versions(self, pins: Collection[Pin]) -> dict[Pin, TestCase]:
-        """The pinned versions that exist; also those of test cases that were removed."""
-        ...
-
-
-class CaseIndex(Protocol):
-    """What was computed of ended runs: a row for each case, and comparisons.
-
-    A run that is reopened or deleted loses it. Positions are those of trials.
-    """
-
-    def has(self, run_id: str) -> bool:
-        """Are the rows of the run there?"""
-        ...
-
-    def add(self, run: RunRecord, cases: Iterable[IndexedCase]) -> bool:
-        """Add the rows of a run, in order; returns whether they are there now.
-
-        They are not if the run has not ended, or was changed since `run` was read. Two processes
-        may add the same rows at the same time.
-        """
-        ...
-
-    def page(self, run_id: str, query: CaseQuery) -> list[CaseRow]:
-        """The rows of a page; the same as `assay.model.case_rows.select` finds."""
-        ...
-
-    def row(self, run_id: str, position: int) -> CaseRow | None:
-        """The row of one case."""
-        ...
-
-    def facets(self, run_id: str, where: CaseFilter) -> Facets:
-        """The same as `assay.model.case_rows.count` finds."""
-        ...
-
-    def comparison(self, base: str, candidate: str, rules: str) -> bytes | None:
-        """The comparison of two runs by these rules, if it was kept."""
-        ...
-
-    def keep_comparison(self, base: str, candidate: str, rules: str, value: bytes) -> None:
-        """Keep a comparison, unless a run of it is not finished."""
-        ...
-
-
-class LabelStore(Protocol):
-    """People's labels of answers; every write is durable when it returns.
-
-    They outlive their runs, as nobody else can give them again.
-    """
-
-    def put(self, *labels: AnswerLabel) -> None:
-        """Add labels; those with the same key are replaced."""
-        ...
-
-    def remove(self, key: LabelKey) -> bool:
-        """Remove a label; returns whether there was one."""
-        ...
-
-    def of_run(self, run_id: str) -> list[AnswerLabel]:
-        """The labels of a run, sorted by their keys."""
-        ...
-
-
-class LoginSessionStore(Protocol):
-    """The log-in sessions of the pages; every write is durable when it returns."""
-
-    def add(self, session: LoginSession) -> None:
-        """Add a session, and remove those that expired before its `created_at`."""
-        ...
-
-    def get(self, id_hash: str, now: datetime) -> LoginSession | None:
-        """The session with this hash, unless it has expired by `now`."""
-        ...
-
-    def remove(self, id_hash: str) -> None:
-        """Remove a session, if there is one with this hash."""
-        ...
 
 
 class Store(Cache, Protocol):

@@ -45,6 +45,7 @@ LAYERS: list[list[str]] = [
         "process",
         "settings",
         "seed_manifest",
+        "store_parts",
         "ports",
         "scoring",
         "registry",

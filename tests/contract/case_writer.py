@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from assay.model.test_case import NewTestCase, TestCaseChanges
-from assay.ports import TestCaseStore
 from assay.registry import stores
+from assay.store_parts import TestCaseStore
 
 
 def main(url: str, name: str, count: int, threads: int) -> None:

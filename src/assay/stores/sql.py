@@ -7,13 +7,13 @@ does all writing, in groups that are committed together.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from functools import partial
 from hashlib import blake2b
 from itertools import groupby
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -29,8 +29,9 @@ from assay.model.run import (
     place_of,
 )
 from assay.model.test_case import storable
+from assay.stores.database import Database
 from assay.stores.group_commit import GroupCommit, Write
-from assay.stores.sql_cases import FORGET, CaseDatabase, SqlCaseIndex
+from assay.stores.sql_cases import FORGET, SqlCaseIndex
 from assay.stores.sql_labels import SqlLabels
 from assay.stores.sql_login import SqlLoginSessions
 from assay.stores.sql_test_cases import Connection, SqlTestCases
@@ -110,53 +111,6 @@ class Idempotent:
 
     def __call__(self, connection: Connection, /) -> Any:
         return self._action(connection)
-
-
-class Database(CaseDatabase, Protocol):
-    """The database that has the tables."""
-
-    def reading(self) -> AbstractContextManager[Connection]:
-        """A connection for reading; a StoreError when the store is closed."""
-        ...
-
-    def rows(self, query: str, values: Sequence[Any]) -> Iterator[Any]:
-        """The rows of a query, from one snapshot; they are streamed, in bounded memory."""
-        ...
-
-    def commit(self, write: Callable[[Connection], None]) -> None:
-        """Call `write` in a transaction, and again if that conflicts with another transaction.
-
-        It is also called again if the connection is lost before the commit. A fault of the
-        database is a StoreError: a CommitInDoubt if the connection is lost during the commit. Any
-        other exception is about what was written.
-        """
-        ...
-
-    def insert(self, connection: Connection, trials: Iterable[TrialRecord]) -> None:
-        """Insert trials, with KEEP_FIRST, and their contents."""
-        ...
-
-    def lock_test_cases(self, connection: Connection) -> None:
-        """Keep other processes from writing test cases until the transaction ends."""
-        ...
-
-    def translating_errors(self) -> AbstractContextManager[None]:
-        """Turns errors of the database into StoreErrors."""
-        ...
-
-    def lease(self, run_id: str) -> AbstractContextManager[None]:
-        """As in `Store`."""
-        ...
-
-    def held(self, run_id: str) -> bool:
-        """As in `Store`."""
-        ...
-
-    def lost_lease(self, run_id: str) -> bool:
-        """Did this process take a lease on the run, and lose it?"""
-        ...
-
-    def close(self) -> None: ...
 
 
 class SqlStore:

@@ -23,7 +23,8 @@ from msgspec.structs import replace
 
 from assay.errors import DuplicateId, InvalidText, NotInStore, Outdated, StoreError
 from assay.model.test_case import MAX_TEXT, NewTestCase, TestCase, TestCaseChanges
-from assay.ports import Store, TestCaseStore
+from assay.ports import Store
+from assay.store_parts import TestCaseStore
 
 #: The timeout for writing what a test adds or changes.
 SECONDS = 600
