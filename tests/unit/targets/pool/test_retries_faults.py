@@ -22,6 +22,7 @@ import pytest
 from assay.errors import TargetError
 from assay.model.observation import Observation
 from assay.ports import Target
+from assay.process import watchdog
 from assay.targets.anthropic import AnthropicTarget
 from assay.targets.command import CommandTarget
 from assay.targets.http import HttpTarget
@@ -63,6 +64,7 @@ PROVIDERS = pytest.mark.parametrize("provided", [http, openai, claude])
 
 @pytest.fixture(autouse=True)
 def _no_socket_is_left() -> Iterator[None]:
+    watchdog.mark()  # the first child would start the watchdog, which has a pipe
     before = len(os.listdir("/proc/self/fd"))
     yield
     assert len(os.listdir("/proc/self/fd")) <= before
