@@ -33,6 +33,7 @@ COMMANDS = {
     "export": "Write the results or observations of a recorded run.",
     "import": "Import test cases from files into the store.",
     "init": "Write a small project to start from.",
+    "labels": "Move human labels between the store and label files.",
     "lint": "Find weak cases in files that load.",
     "plan": "Show what a run could prove, and what it would cost.",
     "plugins": "List what is registered, and what failed to load.",

@@ -135,7 +135,9 @@ def test_refusals_are_printed_and_counted(project: Project, store: Kept) -> None
     result = invoke("import", "s.jsonl")
     assert result.exit_code == 1
     assert result.stdout == "test cases: 1 added, 0 changed, 0 as before, 1 refused\n"
-    assert result.stderr.startswith("s.jsonl:2:1: error[not-importable]: 'ideal' has several texts")
+    assert result.stderr.startswith(
+        "s.jsonl:2:1: error[not-importable]: 'ideal' has several accepted texts"
+    )
     project.write("s.jsonl", json.dumps(lines[0]))
     assert invoke("import", "s.jsonl").exit_code == 0
     project.write("s.jsonl", json.dumps(lines[1]))
