@@ -45,7 +45,7 @@ def export(file: str, run: str, evaluator: str, store: str | None) -> None:
     file already has are not added again.
 
     \b
-    Example:
+    Examples:
       assay labels export labels.csv --run main --evaluator quality
     """
     with project_store(store) as opened:
@@ -65,7 +65,7 @@ def import_file(file: str, run: str, evaluator: str, author: str | None, store: 
     Labels of other runs in the file are left out. A label that the author gave before is replaced.
 
     \b
-    Example:
+    Examples:
       assay labels import labels.csv --run main --evaluator quality --author ann
     """
     given = Labelled(passed=False, author=author or getpass.getuser(), evaluator=evaluator)

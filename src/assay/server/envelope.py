@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import msgspec
+from msgspec import Meta
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
@@ -62,7 +63,7 @@ class Data(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Success(Data, Generic[T], frozen=True):
     """A response with data."""
 
-    success: Literal[True]
+    success: Annotated[bool, Meta(extra_json_schema={"const": True})]
     data: T
     error: None
 
@@ -77,7 +78,7 @@ class Problem(Data, frozen=True):
 class Failure(Data, frozen=True):
     """A response without data."""
 
-    success: Literal[False]
+    success: Annotated[bool, Meta(extra_json_schema={"const": False})]
     data: None
     error: Problem
 
