@@ -5,7 +5,7 @@ A condition is never NULL, so that its negation holds exactly where it does not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -59,7 +59,7 @@ def compile_filter(
 
     `positions` finds the cases with a text: a JSON array of their positions.
     """
-    sql, values = [_ALWAYS], []
+    sql, values = [], []
     for term in where.terms:
         if term.field == "text":
             found = dialect.among.format("c.position"), [positions(str(term.values[0]))]
@@ -68,7 +68,7 @@ def compile_filter(
         condition, given = found
         sql.append(f"NOT ({condition})" if term.negated else f"({condition})")
         values += given
-    return " AND ".join(sql), values
+    return _joined(sql, "AND") if sql else _ALWAYS, values
 
 
 def _condition(term: Term, kinds: Mapping[int, CaseKind], dialect: Dialect) -> Condition:
@@ -94,11 +94,19 @@ def _choice(term: Term) -> Condition:
 
 
 def _any(conditions: Iterable[Condition]) -> Condition:
-    sql, values = [_NEVER], []
+    sql, values = [], []
     for condition, given in conditions:
         sql.append(condition)
         values += given
-    return " OR ".join(sql), values
+    return _joined(sql, "OR"), values
+
+
+def _joined(conditions: Sequence[str], word: str) -> str:
+    """The conditions as a balanced tree: SQLite refuses one that is deeper than 1,000."""
+    if len(conditions) == 1:
+        return conditions[0]
+    half = len(conditions) // 2
+    return f"({_joined(conditions[:half], word)} {word} {_joined(conditions[half:], word)})"
 
 
 def _name(pattern: str, dialect: Dialect) -> Condition:
