@@ -112,7 +112,9 @@ class CaseIndexConformance:
     def test_a_filter_may_have_many_terms_and_alternatives(self, store: Store) -> None:
         run = make_ended_run(store)
         store.case_index.add(run, CASES)
-        names = Term("id", values=("nothing",) * 2000 + ("case-*",))
+        names = Term(
+            "id", values=("case-*", *(f"{end}{n}" for end in ("x", "*y") for n in range(2000)))
+        )
         where = CaseFilter((*[Term("flaky", negated=True)] * 2000, names))
         query = CaseQuery(where)
         assert store.case_index.page(run.id, query) == select(CASES, query) != []
