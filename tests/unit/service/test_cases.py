@@ -189,6 +189,16 @@ def test_changes_since_the_baseline_are_found(store: Store) -> None:
     assert case_at(store, base, 3).row.changed is None
 
 
+def test_a_baseline_of_another_tool_has_no_suites(store: Store) -> None:
+    lines = ('{"test_id": "refund", "score": 0}', '{"test_id": "paris", "score": 1}')
+    Path("old.jsonl").write_text("\n".join(lines))
+    record = run(store, baseline="old.jsonl")
+    alone = [case_at(store, record, position).row for position in range(4)]
+    assert not store.case_index.has(record.id)
+    assert alone == list(case_rows(store, record))
+    assert [row.changed for row in alone] == ["added", None, "added", "fixed"]
+
+
 def test_a_comparison_counts_pairs_by_suite_and_tag(store: Store) -> None:
     base, other = run(store), run(store)
     for _ in range(2):  # the second time from the store
