@@ -13,7 +13,7 @@ import traceback
 import tracemalloc
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import psycopg
@@ -29,6 +29,7 @@ from assay.stores.migrating import scripts
 from assay.stores.postgres import open_store
 from assay.stores.postgres_server import PostgresServer
 from assay.stores.postgres_store import PostgresStore, migrate
+from assay.stores.sql import TRIAL_COLUMNS
 from assay.testing.stores import SECONDS, StoreConformance, make_run, make_trial, saved
 from assay.testing.test_cases import TestCaseConformance, added, new_case
 from contract.case_model import compare
@@ -69,6 +70,26 @@ def test_both_schemes_open_it(url: str, tmp_path: Path) -> None:
     for scheme in ("postgresql", "postgres"):
         with closing(stores.get(scheme)(url.replace("postgresql", scheme), tmp_path)) as store:
             assert store.runs(1) == []
+
+
+def test_a_content_that_another_process_is_about_to_use_is_not_deleted(url: str) -> None:
+    question = b'{"input":[]}'
+    with closing(PostgresStore(url)) as store, psycopg.connect(url) as other:
+        for run_id in ("run-1", "run-2"):
+            store.begin(make_run(run_id))
+        saved(store, make_trial(0, content=question))
+        columns = ", ".join(TRIAL_COLUMNS[1:])
+        other.execute(b"INSERT INTO content SELECT * FROM content ON CONFLICT DO NOTHING")
+        other.execute(
+            f"INSERT INTO trial (run_id, {columns}) SELECT 'run-2', {columns} FROM trial".encode()
+        )
+        with ThreadPoolExecutor() as pool:
+            deleting = pool.submit(store.delete, "run-1")
+            with suppress(TimeoutError):
+                deleting.result(0.3)
+            other.commit()
+            deleting.result(SECONDS)
+        assert [trial.content for trial in store.trials("run-2")] == [question]
 
 
 @pytest.mark.parametrize("compared", [compare, compare_requests])

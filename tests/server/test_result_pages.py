@@ -101,6 +101,7 @@ def test_escaped_text_is_found() -> None:
         ({"after": "3:0.5"}, "'3:0.5' is not a cursor of a page sorted by position"),
         ({"after": "3", "sort": "-score"}, "'3' is not a cursor of a page sorted by -score"),
         ({"after": '3:"x"', "sort": "score"}, "is not a cursor of a page sorted by score"),
+        ({"after": '3:"\\u0000"', "sort": "id"}, "is not a cursor of a page sorted by id"),
     ],
 )
 def test_a_wrong_filter_or_cursor_is_refused(query: dict[str, str], message: str) -> None:

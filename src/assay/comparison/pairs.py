@@ -45,6 +45,17 @@ def pair(base: Iterable[CaseOutcome], candidate: Iterable[CaseOutcome]) -> Itera
         yield rest, None
 
 
+def partner(base: Iterable[CaseOutcome], ref: CaseRef) -> CaseOutcome | None:
+    """The case of the base that `pair` finds for a case of the candidate, unless it has several."""
+    by_id: bool | None = None
+    for case in base:
+        if by_id is None:
+            by_id = not (case.ref.suite and ref.suite)
+        if _key(case.ref, by_id) == _key(ref, by_id):
+            return case
+    return None
+
+
 def _key(ref: CaseRef, by_id: bool) -> CaseRef | str:
     return ref.id if by_id else ref
 

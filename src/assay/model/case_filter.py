@@ -28,6 +28,8 @@ Field = Literal[
 
 #: The longest filter, in characters.
 MAX_LENGTH = 2000
+#: How many texts a filter can search for: each is looked for in all texts of a run.
+MAX_TEXTS = 8
 #: Fields with one of these values; other fields accept any text.
 CHOICES: dict[str, tuple[str, ...]] = {"outcome": get_args(Outcome), "changed": get_args(Change)}
 #: Fields that are compared with a number, and its unit.
@@ -191,6 +193,7 @@ class _Parser:
 
     def __init__(self, text: str) -> None:
         self._text, self._place = text, 0
+        self._texts = 0
         self.mistakes: list[FilterMistake] = []
 
     def terms(self) -> Iterator[Term]:
@@ -288,6 +291,10 @@ class _Parser:
             self._check_word(text, start)
         if not text:
             self._fail(start, "the text to search for is empty")
+        self._texts += 1
+        if self._texts == MAX_TEXTS + 1:
+            hint = "put a text of several words in quotes"
+            self._fail(start, f"more than {MAX_TEXTS} texts to search for", hint)
         return Term("text", values=(folded(text),))
 
     def _check_word(self, word: str, start: int) -> None:

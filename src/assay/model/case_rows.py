@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from assay.errors import UsageError, nearest
 from assay.model.case_filter import CaseFilter, Change, FilterRow
 from assay.model.result import Outcome
+from assay.model.test_case import storable
 
 Sortable = Literal[
     "position", "id", "suite", "outcome", "score", "cost", "latency", "flaky", "changed"
@@ -172,7 +173,9 @@ def read_cursor(text: str, sort: Sort) -> tuple[Any, int]:
         kind = float | None if sort.by in _NUMBERS else str | None
         try:
             if sort.by != "position":
-                return msgspec.json.decode(value, type=kind), int(position)
+                found = msgspec.json.decode(value, type=kind)
+                if not isinstance(found, str) or storable(found):
+                    return found, int(position)
         except msgspec.DecodeError:
             pass
     raise UsageError(f"{text!r} is not a cursor of a page sorted by {sort}")

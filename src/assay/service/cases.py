@@ -16,6 +16,7 @@ import msgspec
 
 from assay.comparison.changes import change_of, changes
 from assay.comparison.outcomes import Outcomes, outcomes_of, stored
+from assay.comparison.pairs import partner
 from assay.comparison.tally import fold
 from assay.errors import AssayError, NotInStore
 from assay.model.case_content import CaseContent, decode_content
@@ -274,5 +275,4 @@ def _change_of_case(store: Store, record: RunRecord, trials: list[TrialRecord]) 
     if base is None:
         return None
     (now,) = fold(trials)  # type: ignore[arg-type]
-    before = next((case for case in base if case.ref == now.ref), None)
-    return change_of(before, now)
+    return change_of(partner(base, now.ref), now)

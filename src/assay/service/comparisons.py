@@ -8,23 +8,25 @@ from typing import Any
 import msgspec
 
 from assay.comparison.gate import GateRules
-from assay.comparison.outcomes import find_run, stored
+from assay.comparison.outcomes import Outcomes, find_run, stored
 from assay.comparison.tables import tables
 from assay.model.comparison_tables import ComparisonTables
 from assay.model.run import RunRecord
 from assay.ports import Store
 from assay.service.cases import case_rows
 from assay.service.history import compare_stored
+from assay.version import __version__
 
 
 def compare_with_tables(base: str, candidate: str, store: Store, rules: GateRules) -> bytes:
     """The JSON of a comparison of two runs of a store, with its `tables`."""
     one, other = find_run(base, store), find_run(candidate, store)
-    key = _key(base, store, rules)
+    before, after = stored(one, store, base), stored(other, store, candidate)
+    key = _key(before, store, rules)
     finished = one.status == other.status == "finished"
     if finished and (kept := store.case_index.comparison(one.id, other.id, key)) is not None:
         return kept
-    found: dict[str, Any] = compare_stored(base, candidate, store, rules).to_dict()
+    found: dict[str, Any] = compare_stored(before, after, store, rules).to_dict()
     found["tables"] = comparison_tables(one, other, store)
     encoded = msgspec.json.encode(found)
     if finished:
@@ -38,13 +40,14 @@ def comparison_tables(base: RunRecord, candidate: RunRecord, store: Store) -> Co
     return tables(stored(base, store), stored(candidate, store), (row.tags for row in rows))
 
 
-def _key(base: str, store: Store, rules: GateRules) -> str:
+def _key(base: Outcomes, store: Store, rules: GateRules) -> str:
     """A hash of all that a comparison depends on, besides the runs.
 
     A baseline is also compared with its first run. Accepted losses may expire.
     """
-    history = store.baseline_history(base)[:1] if base in store.baselines() else []
+    history = store.baseline_history(base.baseline)[:1] if base.baseline else []
     today = str(rules.today) if rules.accepted else ""
     accepted = [entry.model_dump_json() for entry in rules.accepted]
-    parts = [base, history, rules.gate, rules.margin, rules.strict, accepted, today]
+    gate = (rules.gate, rules.margin, rules.strict)
+    parts = [__version__, base.baseline, history, gate, accepted, today]
     return blake2b(msgspec.json.encode(parts), digest_size=16).hexdigest()

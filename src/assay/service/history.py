@@ -221,12 +221,11 @@ def compare_with_base(base: Outcomes, run: RunRecord, store: Store, rules: GateR
     return _with_decline(found, base, stored(run, store), store, rules)
 
 
-def compare_stored(base: str, candidate: str, store: Store, rules: GateRules) -> Comparison:
-    """Compare two runs of a store; a name is never taken for that of a file."""
-    one, other = (
-        stored(find_run(name, store), store, name).not_empty() for name in (base, candidate)
-    )
-    return _compare_outcomes(one, other, rules.checked(), store)
+def compare_stored(
+    base: Outcomes, candidate: Outcomes, store: Store, rules: GateRules
+) -> Comparison:
+    """Compare two runs of a store."""
+    return _compare_outcomes(base.not_empty(), candidate.not_empty(), rules.checked(), store)
 
 
 def _with_decline(

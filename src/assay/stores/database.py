@@ -39,6 +39,10 @@ class Database(CaseDatabase, Protocol):
         """Keep other processes from writing test cases until the transaction ends."""
         ...
 
+    def lock_contents(self, connection: Connection) -> None:
+        """Keep other processes from adding or deleting contents until the transaction ends."""
+        ...
+
     def translating_errors(self) -> AbstractContextManager[None]:
         """Turns errors of the database into StoreErrors."""
         ...

@@ -234,6 +234,10 @@ class PostgresDatabase:
     def lock_test_cases(self, connection: Connection) -> None:
         connection.execute("SELECT pg_advisory_xact_lock(?)", (_lock_key("test cases"),))
 
+    def lock_contents(self, connection: Connection) -> None:
+        """Waits for transactions that add trials: they may refer to a content that is there."""
+        connection.execute("LOCK TABLE content IN SHARE ROW EXCLUSIVE MODE", ())
+
     @contextmanager
     def lease(self, run_id: str) -> Iterator[None]:
         """A lock that ends with its connection; a dead machine is noticed within two minutes.

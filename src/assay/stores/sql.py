@@ -197,6 +197,7 @@ class SqlStore:
 
     def delete(self, run_id: str) -> None:
         def act(connection: Connection) -> None:
+            self._database.lock_contents(connection)
             for name, current in connection.execute(_KEPT, (run_id, run_id)).fetchall():
                 raise kept_by_baseline(run_id, name, current=bool(current))
             connection.execute(_DELETE_CONTENTS, (run_id, run_id))

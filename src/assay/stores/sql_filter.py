@@ -5,7 +5,7 @@ A condition is never NULL, so that its negation holds exactly where it does not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -59,7 +59,7 @@ def compile_filter(
 
     `positions` finds the cases with a text: a JSON array of their positions.
     """
-    sql, values = [_ALWAYS], []
+    sql, values = [], []
     for term in where.terms:
         if term.field == "text":
             found = dialect.among.format("c.position"), [positions(str(term.values[0]))]
@@ -68,7 +68,7 @@ def compile_filter(
         condition, given = found
         sql.append(f"NOT ({condition})" if term.negated else f"({condition})")
         values += given
-    return " AND ".join(sql), values
+    return _joined(sql, "AND") if sql else _ALWAYS, values
 
 
 def _condition(term: Term, kinds: Mapping[int, CaseKind], dialect: Dialect) -> Condition:
@@ -81,7 +81,7 @@ def _condition(term: Term, kinds: Mapping[int, CaseKind], dialect: Dialect) -> C
     if field in CHOICES:
         return _choice(term)
     if field == "id":
-        return _any(_name(str(value), dialect) for value in term.values)
+        return _names([normal_name(str(value)) for value in term.values], dialect)
     return _kinds(replace(term, negated=False), kinds, dialect)
 
 
@@ -93,21 +93,23 @@ def _choice(term: Term) -> Condition:
     return f"coalesce({column}, '') IN ({', '.join('?' * len(given))})", given
 
 
-def _any(conditions: Iterable[Condition]) -> Condition:
-    sql, values = [_NEVER], []
-    for condition, given in conditions:
-        sql.append(condition)
-        values += given
-    return " OR ".join(sql), values
+def _joined(conditions: Sequence[str], word: str) -> str:
+    """The conditions as a balanced tree: SQLite refuses one that is deeper than 1,000."""
+    if len(conditions) == 1:
+        return conditions[0]
+    half = len(conditions) // 2
+    return f"({_joined(conditions[:half], word)} {word} {_joined(conditions[half:], word)})"
 
 
-def _name(pattern: str, dialect: Dialect) -> Condition:
-    pattern = normal_name(pattern)
-    if not storable(pattern):
-        return _NEVER, []
-    if "*" not in pattern:
-        return "coalesce(c.normal_id, c.case_id) = ?", [pattern]
-    return dialect.glob, [dialect.glob_pattern(pattern)]
+def _names(patterns: Sequence[str], dialect: Dialect) -> Condition:
+    """An id with one of these names; names without `*` are looked up all at once."""
+    known = [pattern for pattern in dict.fromkeys(patterns) if storable(pattern)]
+    exact = [pattern for pattern in known if "*" not in pattern]
+    globs = [dialect.glob_pattern(pattern) for pattern in known if "*" in pattern]
+    sql = [dialect.glob] * len(globs)
+    if exact:
+        sql.append(f"coalesce(c.normal_id, c.case_id) IN ({', '.join('?' * len(exact))})")
+    return _joined(sql, "OR") if sql else _NEVER, [*globs, *exact]
 
 
 def _kinds(term: Term, kinds: Mapping[int, CaseKind], dialect: Dialect) -> Condition:

@@ -102,6 +102,8 @@ class SqliteDatabase:
     def lock_test_cases(self, connection: Connection) -> None:
         """Does nothing: a transaction locks the whole file."""
 
+    lock_contents = lock_test_cases
+
     def translating_errors(self) -> AbstractContextManager[None]:
         return self._file.translating_errors()
 

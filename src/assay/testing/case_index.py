@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from assay.model.case_filter import CaseFilter, folded, parse_filter
+from assay.model.case_filter import CaseFilter, Term, folded, parse_filter
 from assay.model.case_rows import (
     CaseKind,
     CaseQuery,
@@ -108,6 +108,17 @@ class CaseIndexConformance:
             query = CaseQuery(where)
             assert store.case_index.page(run.id, query) == select(CASES, query), text
             assert store.case_index.facets(run.id, where) == count(CASES, where), text
+
+    def test_a_filter_may_have_many_terms_and_alternatives(self, store: Store) -> None:
+        run = make_ended_run(store)
+        store.case_index.add(run, CASES)
+        names = Term(
+            "id", values=("case-*", *(f"{end}{n}" for end in ("x", "*y") for n in range(2000)))
+        )
+        where = CaseFilter((*[Term("flaky", negated=True)] * 2000, names))
+        query = CaseQuery(where)
+        assert store.case_index.page(run.id, query) == select(CASES, query) != []
+        assert store.case_index.facets(run.id, where) == count(CASES, where)
 
     def test_pages_follow_each_other_in_every_order(self, store: Store) -> None:
         run = make_ended_run(store)

@@ -147,6 +147,7 @@ def test_a_quote_may_hold_quotes_and_backslashes() -> None:
         ('tag:"a', "filter, column 5: the quote is not closed"),
         ('tag:"a"b', "filter, column 8: unexpected 'b': expected a space"),
         ('""', "filter, column 1: the text to search for is empty"),
+        ("a " * 1000, "filter, column 17: more than 8 texts to search for (put a text of several"),
         ("x" * (MAX_LENGTH + 1), "filter, column 1: the filter has 2,001 characters"),
     ],
 )

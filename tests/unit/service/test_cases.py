@@ -15,11 +15,13 @@ import pytest
 
 import assay
 from assay.comparison.gate import GateRules
+from assay.comparison.outcomes import find_run
 from assay.errors import NotInStore
 from assay.model.case_filter import parse_filter
 from assay.model.case_rows import parse_sort
 from assay.model.run import RunRecord
 from assay.ports import Store
+from assay.service import comparisons, history
 from assay.service.answer_labels import (
     Labelled,
     export_labels,
@@ -187,6 +189,16 @@ def test_changes_since_the_baseline_are_found(store: Store) -> None:
     assert case_at(store, base, 3).row.changed is None
 
 
+def test_a_baseline_of_another_tool_has_no_suites(store: Store) -> None:
+    lines = ('{"test_id": "refund", "score": 0}', '{"test_id": "paris", "score": 1}')
+    Path("old.jsonl").write_text("\n".join(lines))
+    record = run(store, baseline="old.jsonl")
+    alone = [case_at(store, record, position).row for position in range(4)]
+    assert not store.case_index.has(record.id)
+    assert alone == list(case_rows(store, record))
+    assert [row.changed for row in alone] == ["added", None, "added", "fixed"]
+
+
 def test_a_comparison_counts_pairs_by_suite_and_tag(store: Store) -> None:
     base, other = run(store), run(store)
     for _ in range(2):  # the second time from the store
@@ -202,6 +214,34 @@ def test_a_comparison_counts_pairs_by_suite_and_tag(store: Store) -> None:
     assert store.case_index.comparison(base.id, other.id, "other rules") is None
     strict = json.loads(compare_with_tables(base.id, other.id, store, GateRules(strict=True)))
     assert strict["gate"] == found["gate"]
+
+
+def test_a_comparison_is_of_the_runs_that_were_found_first(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base, other = run(store), run(store)
+
+    def find_before_the_next_run_ends(name: str, store: Store) -> RunRecord:
+        found = find_run(name, store)
+        if name == "latest":
+            run(store)
+        return found
+
+    monkeypatch.setattr(comparisons, "find_run", find_before_the_next_run_ends)
+    monkeypatch.setattr(history, "find_run", find_before_the_next_run_ends)
+    found = json.loads(compare_with_tables(base.id, "latest", store, GateRules()))
+    assert (found["base"], found["candidate"]) == (base.id, other.id)
+
+
+def test_a_comparison_of_another_version_is_made_anew(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base, other = run(store), run(store)
+    kept = compare_with_tables(base.id, other.id, store, GateRules())
+    monkeypatch.setattr(comparisons, "tables", lambda *_: "of a later version")
+    assert compare_with_tables(base.id, other.id, store, GateRules()) == kept
+    monkeypatch.setattr(comparisons, "__version__", "later")
+    assert b"of a later version" in compare_with_tables(base.id, other.id, store, GateRules())
 
 
 def test_points_with_the_same_questions_are_comparable(store: Store) -> None:
