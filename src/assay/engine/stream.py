@@ -82,8 +82,9 @@ class ChunkGrader:
     """Parses and grades the cases of chunks; the Worker of a stream.
 
     Trials that are done are read too, to find answers that are used twice. Each step is done for
-    all cases of a part before the next step, which makes better use of processor caches. With a
-    `store`, it saves the trials itself. `release` closes targets and judges.
+    all cases of a part before the next step, which makes better use of processor caches. `suite` is
+    its number in the run, and the only one of `plan`. With a `store`, it saves the trials itself.
+    `release` closes targets and judges.
     """
 
     def __init__(
@@ -152,7 +153,7 @@ class ChunkGrader:
                 continue
             if self._needs_all_ids:
                 ids.append(_hash(case.id))
-            if plan.matches(suite, case):
+            if plan.matches(0, case):
                 planned.append(plan.planned_case(position_of(suite, line - 1), suite, case))
         return planned
 

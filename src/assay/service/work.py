@@ -157,10 +157,10 @@ def _grader(
     trials = TrialRunner(order.run_id, order.files, lambda planned: target, preparation, redactor)
     file = Path(order.file)
     loader: Any = loader_for(file)
-    stream = loader.stream(file, settings.for_file(file)).cases
-    plan = Plan((), options, default_evaluators(options, settings))
+    suite = loader.stream(file, settings.for_file(file))
+    plan = Plan((suite,), options, default_evaluators(options, settings))
     answers = cast("RecordedAnswers", target.target)
-    grader = ChunkGrader(order.suite, stream, plan, trials, answers, pool.close, store)
+    grader = ChunkGrader(order.suite, suite.cases, plan, trials, answers, pool.close, store)
     try:
         grader.warm_up()
     except BaseException:

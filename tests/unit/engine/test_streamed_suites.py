@@ -139,6 +139,26 @@ def test_slow_checks_and_functions_judge_a_stream_too(
     assert [round(result.score or 0, 3) for result in suite.cases] == [0.929, 1.0, 0.929]
 
 
+@pytest.mark.parametrize("executor", ["processes", "local"])
+@pytest.mark.parametrize(
+    ("chosen", "found"),
+    [
+        ("tag:x", ["c2"]),
+        ("-tag:x suite:a", ["c0", "c1"]),
+        ("suite:b", ["c3"]),
+        ("id:c1,c3", ["c1", "c3"]),
+    ],
+)
+def test_a_filter_selects_cases_of_streams(
+    streamed: Project, executor: str, chosen: str, found: list[str]
+) -> None:
+    write(streamed, [case(0), case(1), case(2, tags=["x"])], list(map(seen, range(4))))
+    streamed.write("b.eval.jsonl", json.dumps(case(3)) + "\n")
+    files = ["a.eval.jsonl", "b.eval.jsonl"]
+    run = assay.run(files, target=REPLAY, select=chosen, executor=executor)
+    assert [result.id for suite in run.suites for result in suite.cases] == found
+
+
 def test_blank_lines_and_a_byte_order_mark_are_skipped(streamed: Project) -> None:
     lines = [json.dumps(case(number)) for number in range(3)]
     streamed.write("a.eval.jsonl", "\ufeff" + "\n\n \r\n".join(lines) + "\n\n")
