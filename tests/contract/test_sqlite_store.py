@@ -24,6 +24,7 @@ from assay.stores.file_lease import FileLease
 from assay.stores.group_commit import MAX_GROUP, GroupCommit, Write
 from assay.stores.migrating import APPLICATION_ID, migrate, scripts
 from assay.stores.sqlite import SqliteStore
+from assay.testing.case_index import make_case, make_ended_run
 from assay.testing.stores import SECONDS, make_run, make_trial, saved
 
 WRITER = Path(__file__).with_name("store_writer.py")
@@ -458,3 +459,16 @@ def test_a_program_that_forgets_to_close_its_store_ends(file: Path) -> None:
     subprocess.run([sys.executable, "-c", code, str(file)], check=True, timeout=SECONDS)
     with closing(SqliteStore(file)) as store:
         assert store.run("run-1") == make_run()
+
+
+def test_rows_of_a_run_that_is_deleted_amid_a_query_are_not_taken_for_those_of_another(
+    tmp_path: Path,
+) -> None:
+    numbers = []
+    with closing(SqliteStore(tmp_path / "store.db")) as store:
+        for run_id in ("run-1", "run-2"):
+            assert store.case_index.add(make_ended_run(store, run_id), [make_case(0)])
+            with closing(sqlite3.connect(tmp_path / "store.db")) as connection:
+                numbers += connection.execute("SELECT number FROM indexed_run").fetchall()
+            store.delete(run_id)
+    assert numbers == [(1,), (2,)]

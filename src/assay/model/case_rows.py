@@ -20,6 +20,9 @@ from assay.model.test_case import storable
 Sortable = Literal[
     "position", "id", "suite", "outcome", "score", "cost", "latency", "flaky", "changed"
 ]
+#: How many comparisons of two runs are kept; with one more, only that one is kept. There are as
+#: many as margins, and readers can ask for any.
+MAX_COMPARISONS = 10
 
 
 class CaseRow(msgspec.Struct, frozen=True, rename="camel"):

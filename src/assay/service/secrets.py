@@ -86,7 +86,7 @@ def _texts(value: Any) -> Iterator[str]:
 def _access_secrets(settings: Settings) -> Iterator[str]:
     """The tokens of the server and the password of the store."""
     for text in environment([API_TOKENS]).values():
-        yield from (re.sub(r"\A(?:read|write):", "", token) for token in re.split(r"[\s,;]+", text))
+        yield from (re.sub(r"\A(?:read|write):", "", token) for token in re.split(r"[\s,]+", text))
     try:
         password = urlsplit(settings.config.store).password
     except ValueError:  # reported when the store is opened

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from assay.errors import NotInStore
 from assay.model.case_filter import CaseFilter
 from assay.model.case_rows import (
+    MAX_COMPARISONS,
     CaseQuery,
     CaseRow,
     Facets,
@@ -66,6 +67,9 @@ class MemoryCaseIndex:
             except NotInStore:
                 return
             if finished:
+                pair = [key for key in self._comparisons if key[:2] == (base, candidate)]
+                for key in pair if len(pair) >= MAX_COMPARISONS else ():
+                    del self._comparisons[key]
                 self._comparisons[base, candidate, rules] = value
 
     def forget(self, run_id: str) -> None:

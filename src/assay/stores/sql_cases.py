@@ -17,7 +17,15 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from assay.model.case_filter import CaseFilter
-from assay.model.case_rows import CaseKind, CaseQuery, CaseRow, Facets, IndexedCase, facets_of
+from assay.model.case_rows import (
+    MAX_COMPARISONS,
+    CaseKind,
+    CaseQuery,
+    CaseRow,
+    Facets,
+    IndexedCase,
+    facets_of,
+)
 from assay.model.names import normal_name
 from assay.model.run import RunRecord
 from assay.stores.sql_filter import Condition, Dialect, after, compile_filter, order_of
@@ -46,6 +54,7 @@ _NUMBER = f"SELECT number FROM indexed_run WHERE run_id IN (SELECT id {_UNCHANGE
 _COMPARISON = "SELECT value FROM comparison WHERE base_id = ? AND candidate_id = ? AND rules = ?"
 _KEEP = "INSERT INTO comparison (base_id, candidate_id, rules, value) SELECT ?, ?, ?, ?"
 _KEEP += " WHERE (SELECT count(*) FROM run WHERE id IN (?, ?) AND status = 'finished') = ?"
+_PAIR = "FROM comparison WHERE base_id = ? AND candidate_id = ?"
 #: Forget what was computed of a run.
 FORGET = (
     "DELETE FROM indexed_run WHERE run_id = ?",
@@ -187,7 +196,10 @@ class SqlCaseIndex:
 
     def keep_comparison(self, base: str, candidate: str, rules: str, value: bytes) -> None:
         def act(connection: Connection) -> None:
-            ends = (base, candidate, len({base, candidate}))
+            pair, ends = (base, candidate), (base, candidate, len({base, candidate}))
+            (kept,) = connection.execute(f"SELECT count(*) {_PAIR}", pair).fetchone()
+            if kept >= MAX_COMPARISONS:
+                connection.execute(f"DELETE {_PAIR}", pair)
             connection.execute(_KEEP + _ONCE, (base, candidate, rules, value, *ends))
 
         self._act(act)

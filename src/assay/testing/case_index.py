@@ -6,6 +6,7 @@ from typing import Any
 
 from assay.model.case_filter import CaseFilter, Term, folded, parse_filter
 from assay.model.case_rows import (
+    MAX_COMPARISONS,
     CaseKind,
     CaseQuery,
     CaseRow,
@@ -170,6 +171,17 @@ class CaseIndexConformance:
         store.delete(run.id)
         assert not store.case_index.has(run.id)
         assert not store.case_index.add(run, CASES)
+
+    def test_few_comparisons_of_two_runs_are_kept(self, store: Store) -> None:
+        make_ended_run(store)
+        make_ended_run(store, "run-2")
+        index, rules = store.case_index, [f"margin {n}" for n in range(MAX_COMPARISONS + 1)]
+        index.keep_comparison("run-2", "run-1", "rules", b"{}")
+        for each in rules:
+            index.keep_comparison("run-1", "run-2", each, b"{}")
+            assert index.comparison("run-1", "run-2", each) == b"{}"
+        assert index.comparison("run-1", "run-2", rules[0]) is None
+        assert index.comparison("run-2", "run-1", "rules") == b"{}"
 
     def test_comparisons_of_finished_runs_are_kept(self, store: Store) -> None:
         make_ended_run(store)

@@ -35,7 +35,7 @@ VARIABLES = {
     "JUDGE_HEADER": "header-of-the-judge",
     "CAPTURE_TOKEN": "token-of-the-capture",
     "OPENAI_API_KEY": "key-of-openai",
-    "ASSAY_API_TOKENS": "read:first-token,second-token, short",
+    "ASSAY_API_TOKENS": "read:first-token,second-token, short, half;half",
     "UNRELATED": "value-of-another-program",
 }
 
@@ -63,6 +63,7 @@ def test_everything_that_targets_judge_store_and_server_name_is_secret(settings:
         "key-of-openai",
         "first-token",
         "second-token",
+        "half;half",
         "store pa55word",
     }
     assert found.isdisjoint({"gpt-6-luna", "value-of-another-program", "short", "Bearer"})

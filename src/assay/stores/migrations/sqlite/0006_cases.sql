@@ -12,7 +12,7 @@ ALTER TABLE trial ADD COLUMN content BLOB;  -- hash of the content of the case; 
 CREATE INDEX trial_content ON trial (position & 268435455, content) WHERE content IS NOT NULL;
 
 CREATE TABLE indexed_run (  -- a run whose cases can be listed quickly; made when they are first listed
-    number   INTEGER PRIMARY KEY,  -- what its rows call it
+    number   INTEGER PRIMARY KEY AUTOINCREMENT,  -- what its rows call it
     run_id   TEXT NOT NULL UNIQUE REFERENCES run (id) ON DELETE CASCADE,  -- the run; it has ended
     complete INTEGER NOT NULL      -- 1 when all its rows are there
 );
