@@ -156,6 +156,7 @@ class _Process:
         except (EOFError, OSError):
             self.is_alive = False
             self._process.join()
+            watchdog.forget(self._process.pid)  # the system may give its number to another one
             code = self._process.exitcode or 0
             raise _Died(signal.Signals(-code).name if code < 0 else f"exit code {code}") from None
         if error is not None:
@@ -163,7 +164,8 @@ class _Process:
         return bytes(result)
 
     def end(self) -> None:
-        self._process.terminate()
+        # Not `terminate`: a process that has just been forked still has our handler of SIGTERM.
+        self._process.kill()
         self._process.join()
         watchdog.forget(self._process.pid)
 
@@ -181,7 +183,7 @@ def _serve(order: bytes, pieces: Connection, results: Connection) -> None:
     gc.freeze()
     gc.set_threshold(_OBJECTS_PER_COLLECTION)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to stop
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # of the user: the parent kills
     with suppress(EOFError, OSError):  # the parent is gone
         while True:
             results.send(_reply(order, pieces.recv_bytes()))
