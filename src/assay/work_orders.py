@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 
 import msgspec
@@ -13,6 +14,16 @@ from assay.registry import imported
 _workers: dict[WorkOrder, Worker] = {}
 _lock = threading.Lock()
 _decode = msgspec.msgpack.Decoder(WorkOrder).decode
+
+
+def _renew_lock() -> None:
+    """Another thread may hold the lock while this process is forked."""
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
 
 
 def encoded(order: WorkOrder) -> bytes:

@@ -1,4 +1,4 @@
-"""The executors of the house hold what the port promises."""
+"""The built-in executors keep the promises of the port."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from assay import work_orders
 from assay.executors import processes
 from assay.executors.local import Local
 from assay.executors.processes import Processes
@@ -52,3 +53,11 @@ def test_a_process_that_still_has_the_handlers_of_its_parent_is_ended(
     finally:
         signal.signal(signal.SIGTERM, previous)
     assert not (tmp_path / "survived").exists()
+
+
+def test_a_forked_process_does_not_inherit_a_lock_that_another_thread_holds() -> None:
+    with work_orders._lock:
+        child = os.fork()
+        if not child:
+            os._exit(0 if work_orders._lock.acquire(blocking=False) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

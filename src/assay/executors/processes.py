@@ -13,6 +13,7 @@ import gc
 import os
 import pickle
 import signal
+import threading
 import warnings
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import suppress
@@ -35,6 +36,9 @@ PIECES_AHEAD = 2
 _PIPE_BYTES = 1024 * 1024
 #: The garbage collector of a process runs after this many new objects: grading makes no cycles.
 _OBJECTS_PER_COLLECTION = 500_000
+#: One process is forked at a time: one that inherits the other end of another's pipe would keep
+#: the end of that process from being noticed.
+_forking = threading.Lock()
 
 
 class Processes:
@@ -130,21 +134,24 @@ class _Process:
     """A process that does one piece after the other."""
 
     def __init__(self, order: WorkOrder, context: Any) -> None:
-        pieces, self._pieces = context.Pipe(duplex=False)
-        self._results, results = context.Pipe(duplex=False)
-        _enlarge(results)
-        arguments = (encoded(order), pieces, results)
-        self._process = context.Process(target=_serve, args=arguments, daemon=True)
-        with warnings.catch_warnings():
-            # Newer Pythons warn of forking with threads. Ours write to the store, which children
-            # do not use.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            # Keeps the collector of the child from touching, and so copying, inherited pages.
-            gc.freeze()
-            self._process.start()
-            gc.unfreeze()
-        pieces.close()
-        results.close()
+        with _forking:
+            pieces, self._pieces = context.Pipe(duplex=False)
+            self._results, results = context.Pipe(duplex=False)
+            _enlarge(results)
+            arguments = (encoded(order), pieces, results)
+            self._process = context.Process(target=_serve, args=arguments, daemon=True)
+            with warnings.catch_warnings():
+                # Newer Pythons warn of forking with threads. Ours write to the store, which children
+                # do not use.
+                warnings.simplefilter("ignore", DeprecationWarning)
+                # Keeps the collector of the child from touching, and so copying, inherited pages.
+                gc.freeze()
+                try:
+                    self._process.start()
+                finally:
+                    gc.unfreeze()
+            pieces.close()
+            results.close()
         self.is_alive = True
         watchdog.watch(self._process.pid)
 
