@@ -141,8 +141,8 @@ class _Process:
             arguments = (encoded(order), pieces, results)
             self._process = context.Process(target=_serve, args=arguments, daemon=True)
             with warnings.catch_warnings():
-                # Newer Pythons warn of forking with threads. Ours write to the store, which children
-                # do not use.
+                # Newer Pythons warn of forking with threads. Ours write to the store, which
+                # children do not use.
                 warnings.simplefilter("ignore", DeprecationWarning)
                 # Keeps the collector of the child from touching, and so copying, inherited pages.
                 gc.freeze()
