@@ -47,7 +47,10 @@ BEYOND = (
     "is in 'ignore' too",  # a forbidden tool
     "no evaluator of the case reads",  # with --strict
     # Lists of cases
-    "filter, column",
+    "Filter, column",
+    "filter, column",  # of the option `select`
+    "needs results",  # a filter of a run without `of`
+    "has no effect: give --select",  # `of` without a filter
     "is not a cursor of a page",
     # Baselines
     "is refused as the baseline",
@@ -163,8 +166,9 @@ def _options(options: dict[str, Any], run: str) -> None:
     if options.get("shard") is not None:
         first, _, of = options["shard"].partition("/")
         options["shard"] = f"{min(int(first), int(of))}/{of}"
-    if options.get("baseline") is not None:
-        options["baseline"] = run
+    for name in ("baseline", "of"):
+        if options.get(name) is not None:
+            options[name] = run
 
 
 def end(case: Any, response: Any, url: str) -> None:
