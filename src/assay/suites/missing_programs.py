@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from assay.caching import ReuseCache
 from assay.model.case import EvalCase, Suite
 from assay.model.evaluator import EvaluatorSpec, MissingDependency
 from assay.problems import Problem, Severity
@@ -18,7 +19,8 @@ class MissingPrograms:
     def __init__(self, *, to_run: bool = False) -> None:
         self._to_run = to_run
         #: Cases of a file share their evaluators: programs are looked for once, not for every case.
-        self._known: dict[tuple[int, str], list[MissingDependency]] = {}
+        #: Each list is kept with its evaluator, so that the `id()` of that is not used again.
+        self._known = ReuseCache[tuple[int, str], tuple[EvaluatorSpec, list[MissingDependency]]]()
         self._found: dict[Problem, None] = {}
 
     @property
@@ -30,7 +32,6 @@ class MissingPrograms:
             for path, spec in case.walk_evaluators():
                 for lack in self._missing_dependencies(spec, case.folder):
                     severity: Severity = "error" if self._to_run else "warning"
-
                     message = f"{spec.name}: {lack.message}"
                     place = case.origin_of(path)
                     problem = Problem(*place, severity, "program-not-found", message, lack.hint)
@@ -38,9 +39,11 @@ class MissingPrograms:
 
     def _missing_dependencies(self, spec: EvaluatorSpec, folder: str) -> list[MissingDependency]:
         key = (id(spec), folder)
-        if key not in self._known:
-            self._known[key] = list(spec.missing_dependencies(folder))
-        return self._known[key]
+        known = self._known.get(key) or self._known.promote(key)
+        if known is None:
+            known = spec, list(spec.missing_dependencies(folder))
+            self._known.add(key, known)
+        return known[1]
 
 
 def _may_have_missing_dependencies(spec: EvaluatorSpec) -> bool:

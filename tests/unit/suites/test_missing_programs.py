@@ -10,6 +10,7 @@ import pytest
 
 import assay
 from assay.errors import EvalFileErrors
+from assay.suites.missing_programs import MissingPrograms
 
 if TYPE_CHECKING:
     from unit.conftest import Project
@@ -110,3 +111,13 @@ def test_unselected_and_skipped_cases_need_no_program(project: Project) -> None:
         f"- {{id: c, input: x, skip: later, {judge}}}\n"
     )
     assert assay.run(suite, target="echo:", filter=["a", "c"]).passed
+
+
+def test_cases_that_are_read_one_by_one_do_not_share_results(project: Project) -> None:
+    """The next case may get the memory of the last one, and so the `id()` of its evaluator."""
+    found = MissingPrograms()
+    for number in range(50):
+        project.write("a.yaml", SUITE % f"[gone-{number}]")
+        for case in assay.load("a.yaml")[0]:
+            found.look(case)
+    assert len({problem.message for problem in found.problems}) == 50
