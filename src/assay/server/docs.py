@@ -47,9 +47,9 @@ def _page() -> str:
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width">'
         '<title>Assay API</title><link rel="stylesheet" href="/docs.css"></head><body>'
-        f"<h1>Assay API {escape(info['version'])}</h1><p>{_text(info['description'])}</p>"
+        f"<main><h1>Assay API {escape(info['version'])}</h1><p>{_text(info['description'])}</p>"
         '<p>For programs: <a href="/openapi.json">openapi.json</a>.</p>'
-        f"{routes}<h2>schemas</h2>{schemas}</body></html>"
+        f"{routes}<h2>schemas</h2>{schemas}</main></body></html>"
     )
 
 
@@ -62,7 +62,10 @@ def _operation(route: str, operation: Schema) -> str:
     for name, described in (bodies | operation["responses"]).items():
         content = "".join(_json(one["schema"]) for one in described.get("content", {}).values())
         rows.append((name, content, _text(described.get("description", ""))))
-    cells = "".join(f"<tr><th>{escape(row[0])}<td>{row[1]}<td>{row[2]}" for row in rows)
+    cells = "".join(
+        f'<tr><th scope="row">{escape(name)}</th><td>{content}</td><td>{text}</td></tr>'
+        for name, content, text in rows
+    )
     return (
         f'<section id="{escape(operation["operationId"])}"><h3><code>{escape(route)}</code></h3>'
         f"<p>{_text(operation['description'])}</p><table>{cells}</table></section>"
