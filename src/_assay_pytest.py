@@ -1,20 +1,18 @@
 """The pytest plugin. It imports only pytest: a project that does not use it pays nothing.
 
 `pytest --assay`, or `assay = true` in the ini file, collects eval files. Everything else is in
-`assay.pytest_plugin`, which is imported when the first eval file or the fixture is used.
+`assay.pytest_plugin`, which is imported when the first eval file is found.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from assay.pytest_plugin.fixture import AssayFixture
     from assay.pytest_plugin.plugin import EvalPlugin
 
 # Written by `make docs` from the fields of RunOptions: flag, kind, metavar and help text.
@@ -192,8 +190,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     # First: later, those of pytest and of plugins are among them.
     config.stash[_own_marks] = frozenset(config.getini("markers"))
-    meaning = "ask an agent several times, and require a pass rate."
-    config.addinivalue_line("markers", f"assay(repeat=1, min_pass_rate=1): {meaning}")
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -240,29 +236,3 @@ def pytest_xdist_node_collection_finished(node: Any, ids: list[str]) -> None:
     config: pytest.Config = node.config
     if any(_may_be_eval_file(nodeid.split("::")[0], config) for nodeid in ids):
         plugin_of(config).serve(config.stash[_channel], ids)
-
-
-# Tests in Python
-
-
-@pytest.fixture
-def assay() -> AssayFixture:
-    """Asks an agent, and checks what it did: all misses of a test are reported together."""
-    from assay.pytest_plugin.fixture import AssayFixture
-
-    return AssayFixture()
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
-    mark = pyfuncitem.get_closest_marker("assay")
-    if mark is None and "assay" not in pyfuncitem.fixturenames:
-        return (yield)
-    from assay.pytest_plugin.repeats import repeating
-
-    body = pyfuncitem.obj
-    pyfuncitem.obj = repeating(pyfuncitem, mark)
-    try:
-        return (yield)
-    finally:
-        pyfuncitem.obj = body

@@ -13,6 +13,7 @@ import tempfile
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, Listener
 
@@ -65,7 +66,7 @@ class ResultServer:
         while not self._is_closed:
             with suppress(OSError, EOFError, AuthenticationError):  # it was no worker of ours
                 connection = self._listener.accept()
-                call_in_thread(lambda connection=connection: self._serve(connection))
+                call_in_thread(partial(self._serve, connection))
 
     def _serve(self, connection: Connection) -> None:
         with connection, suppress(OSError, EOFError):  # the worker has ended

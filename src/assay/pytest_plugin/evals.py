@@ -45,8 +45,8 @@ class EvalFiles:
         paths = [Path(argument.split("::")[0]) for argument in arguments]
         found = discover([path for path in paths if os.path.lexists(path)], self.settings)
         # Problems of files are reported when these are loaded.
-        known = (*found.files, *found.lost, *(problem.file for problem in found.problems))
-        self._known = frozenset(map(os.path.realpath, known))
+        known = [*map(str, (*found.files, *found.lost)), *(p.file for p in found.problems)]
+        self._known = frozenset(os.path.realpath(file) for file in known)
         self._suites: dict[str, Suite] = {}
 
     def has(self, file: Path) -> bool:

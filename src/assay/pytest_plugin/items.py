@@ -95,4 +95,4 @@ class GateItem(pytest.Item):
             self.warn(AssayWarning(report.text))
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
-        return self.config.rootpath, None, self.name
+        return self.config.rootpath, 0, self.name

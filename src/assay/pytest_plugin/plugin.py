@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,7 @@ class EvalPlugin:
     workers wait there for the results of their items. `own_marks` are those of the project.
     """
 
-    def __init__(self, config: pytest.Config, own_marks: Collection[str]) -> None:
+    def __init__(self, config: pytest.Config, own_marks: frozenset[str]) -> None:
         self._config, self.marks = config, TagMarks(config, own_marks)
         #: The cases to run, known when collection has finished.
         self._selected: list[tuple[Path, str]] = []
@@ -100,6 +99,10 @@ class EvalPlugin:
         self._failed += report.failed
         most = self._config.getoption("maxfail")
         if self._run is not None and most and self._failed >= most:
+            self._run.stop()
+
+    def pytest_keyboard_interrupt(self) -> None:
+        if self._run is not None:
             self._run.stop()
 
     @pytest.hookimpl(tryfirst=True)

@@ -107,15 +107,17 @@ def judged(
     """
     if report.outcome != "failed":
         return report
-    expected = ""
+    known = comparison is not None and _has(comparison, ref)
+    expected = SEE_GATE if known or options.min_pass_rate is not None else ""
     if comparison is not None and ref in comparison.still_failing:
         expected = FAILED_BEFORE
-    elif options.min_pass_rate is not None:
-        expected = SEE_GATE
-    elif comparison is not None and ref not in (*comparison.added, *comparison.not_comparable):
-        expected = SEE_GATE
     standing = standings(comparison).get(ref, "")
     return msgspec.structs.replace(report, standing=standing, expected=expected)
+
+
+def _has(comparison: Comparison, ref: CaseRef) -> bool:
+    """Does the baseline have the case, as it is now?"""
+    return ref not in comparison.added and ref not in comparison.not_comparable
 
 
 def report_of_gate(run: RunResult) -> GateReport:

@@ -99,7 +99,8 @@ class EvalRun:
         if report.outcome != "failed":
             return report
         result = self.result() if self._options.baseline is not None else None
-        return judged(report, ref, result and result.comparison, self._options)
+        comparison = None if result is None else result.comparison
+        return judged(report, ref, comparison, self._options)
 
     def gate(self) -> GateReport:
         """The verdict about the run, once it has ended."""
