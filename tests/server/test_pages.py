@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
+import re
+from html import unescape
+
 from starlette.testclient import TestClient
 
-import strict_html
 from assay.web.environment import static_url
 from server.test_test_cases import refused
+from strict_html import assert_strict
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -17,7 +19,7 @@ POLICY = (
 BROWSER = {"accept": "text/html,application/xhtml+xml"}
 
 
-def read_page(client: TestClient, path: str, status: int = 200) -> strict_html.HtmlPage:
+def read_page(client: TestClient, path: str, status: int = 200) -> str:
     """A page as a browser gets it: its headers are right, and so is its HTML."""
     response = client.get(path, headers=BROWSER)
     assert response.status_code == status, response.text
@@ -26,15 +28,22 @@ def read_page(client: TestClient, path: str, status: int = 200) -> strict_html.H
     assert response.headers["referrer-policy"] == "same-origin"
     assert response.headers["cache-control"] == "no-store"
     assert response.headers["x-content-type-options"] == "nosniff"
-    return strict_html.read(response.text)
+    assert_strict(response.text)
+    return response.text
+
+
+def addresses(page: str, element: str, attribute: str = "href") -> list[str]:
+    """The addresses in an attribute of these elements, without those within the page."""
+    found = re.findall(rf'<{element} [^>]*?\b{attribute}="([^"#]+)"', page)
+    return [unescape(address) for address in found]
 
 
 def test_pages_link_to_files_and_pages_that_exist(client: TestClient) -> None:
     page = read_page(client, "/docs")
-    loaded = [e.attributes for e in page.elements if e.tag in ("link", "script")]
-    for attributes in loaded:
-        assert client.get(attributes.get("href") or attributes["src"]).status_code == 200
-    for link in page.links():
+    loaded = [*addresses(page, "link"), *addresses(page, "script", "src")]
+    assert len(loaded) == 3
+    assert {client.get(path).status_code for path in loaded} == {200}
+    for link in addresses(page, "a"):
         assert client.get(link, headers=BROWSER).status_code == 200, link
 
 
@@ -50,19 +59,11 @@ def test_static_files_are_kept_by_browsers_until_they_change(client: TestClient)
 
 def test_errors_are_pages_for_browsers_and_json_for_programs(client: TestClient) -> None:
     page = read_page(client, "/nothing", 404)
-    assert "There is no route /nothing" in page.text
+    assert "There is no route /nothing" in page
     refused(client.get("/nothing"), 404, "NOT_FOUND")
     refused(client.get("/api/nothing", headers=BROWSER), 404, "NOT_FOUND")
 
 
 def test_an_address_in_an_error_is_escaped(client: TestClient) -> None:
     page = read_page(client, "/%3Cscript%3Ealert(1)%3C/script%3E", 404)
-    assert "<script>alert(1)</script>" in page.text
-
-
-@pytest.mark.parametrize("fault", ["<p><div></div></p>", '<p style="x">', "<b>", "<i></b>"])
-def test_the_strict_reader_finds_faults(fault: str) -> None:
-    page = '<!doctype html>\n<html lang="en"><head><title>x</title></head><body><h1>x</h1>'
-    strict_html.read(page + "</body></html>")
-    with pytest.raises(AssertionError):
-        strict_html.read(page + fault + "</body></html>")
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page

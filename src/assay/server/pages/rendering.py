@@ -2,11 +2,10 @@
 
 How to add a page: write `web/templates/NAME.html`, which extends `base.html` and takes its parts
 from `macros.html`, and `server/pages/NAME.py` with `async def get(request)`, which returns
-`render(...)`, and `ROUTES = [page("/name", get, "parameter")]`; add them to `routes.py`, and
-the page to `PAGES` if it belongs in the header. Forms post to `page(..., method="POST")` and are
-read by `read_form`. A page is complete without JavaScript. If it has a module, put
-`web/static/NAME.js` into
-its block `modules`:
+`render(...)`, and `ROUTES = [page("/name", get, "parameter")]`. Add them to `routes.py`, and the
+page to `PAGES` if it belongs in the header. Forms post to `page(..., method="POST")` and are read
+by `read_form`. A page is complete without JavaScript. If it has a module, put it in
+`web/static/NAME.js` and load it in the block `modules`:
 
     {% block modules %}<script type="module" src="{{ static("NAME.js") }}"></script>{% endblock %}
 
