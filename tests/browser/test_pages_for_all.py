@@ -39,8 +39,11 @@ def test_a_person_logs_in_by_keyboard_and_out_again(tab: Tab, closed: Site) -> N
     page.keyboard.type("token-of-the-test")
     page.keyboard.press("Enter")
     expect(page).to_have_url(f"{closed.url}/docs")
+    page.get_by_role("button", name="Log out").focus()
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(f"{closed.url}/login")
 
 
-def test_the_page_of_the_routes_is_for_everybody(tab: Tab, closed: Site, site: Site) -> None:
+def test_the_page_of_the_routes_is_for_everybody(tab: Tab, site: Site) -> None:
     tab.go(f"{site.url}/docs")
     tab.check()
