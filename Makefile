@@ -8,7 +8,7 @@ WORKERS ?= 3
 # Hundreds of tests start the command: without compiled modules each would compile them anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all test-lowest lint docs bench chromium clean
+.PHONY: demo test test-all test-lowest test-pages lint docs bench chromium clean
 
 demo: $(VENV)/installed
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/weather/demo.sh
@@ -18,6 +18,10 @@ test: lint
 
 test-all: lint test-lowest $(VENV)/installed-llm $(VENV)/installed-oracles $(VENV)/installed-browser chromium
 	ASSAY_TEST_PROFILE=full $(BIN)/pytest -n $(WORKERS)
+
+# Pages in a browser; part of test-all.
+test-pages: $(VENV)/installed-browser chromium
+	ASSAY_TEST_PROFILE=full $(BIN)/pytest -n $(WORKERS) tests/browser
 
 # The oldest versions that pyproject.toml admits.
 test-lowest: $(VENV)-lowest/installed
