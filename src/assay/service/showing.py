@@ -15,11 +15,12 @@ from assay.comparison.outcomes import LATEST, find_run
 from assay.errors import NotInStore, UsageError, nearest
 from assay.model.case_filter import CaseFilter, Term, parse_filter
 from assay.model.case_rows import CasePage, parse_sort
+from assay.model.case_view import CaseView
 from assay.model.comparison import CaseRef
 from assay.model.run import RunRecord
 from assay.model.suite_result import EvalSuiteResult
 from assay.ports import Store
-from assay.service.cases import CaseView, case_at, case_page, case_rows, find_case
+from assay.service.cases import case_at, case_page, case_rows, find_case
 from assay.service.project import project
 from assay.service.result import Run
 from assay.service.store import store_to_read
