@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import zlib
 from base64 import b64encode
+from contextlib import ExitStack
 from tempfile import SpooledTemporaryFile
-from typing import Any, TextIO
+from typing import IO, Any, TextIO
 
 import msgspec
 
@@ -45,6 +46,11 @@ def _start(name: str) -> str:
     return f'<script type="application/gzip" id="{name}">'
 
 
+def _spool(stack: ExitStack) -> IO[bytes]:
+    """A temporary file, which is deleted with the stack."""
+    return stack.enter_context(SpooledTemporaryFile(_IN_MEMORY))
+
+
 class Column:
     """A JSON array that is compressed as it grows."""
 
@@ -53,7 +59,7 @@ class Column:
         self._values: list[Any] = []
         self._is_empty = True
         self._packer = zlib.compressobj(wbits=_GZIP)
-        self._spool = stack.enter_context(SpooledTemporaryFile(_IN_MEMORY))
+        self._spool = _spool(stack)
 
     def add(self, value: Any) -> None:
         self._values.append(value)
@@ -95,7 +101,7 @@ class ChunkSpool:
     def __init__(self, name: str, limit: int, stack: ExitStack) -> None:
         self._name, self._limit = name, limit
         self._waiting: list[bytes] = []
-        self._spool = stack.enter_context(SpooledTemporaryFile(_IN_MEMORY))
+        self._spool = _spool(stack)
         self._sizes: list[int] = []
         self._written = 0
         self._added = 0

@@ -49,7 +49,5 @@ class FailureGroups:
 
     def largest(self) -> list[FailureGroup]:
         """All groups, the largest first."""
-        found: Iterable[FailureGroup] = (*self._groups.values(), self._others)
-        return sorted(
-            (g for g in found if g.cases), key=lambda g: (-g.cases, g.number or MAX_GROUPS)
-        )
+        found = [group for group in (*self._groups.values(), self._others) if group.cases]
+        return sorted(found, key=lambda group: (-group.cases, group.number or MAX_GROUPS))
