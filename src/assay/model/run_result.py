@@ -16,21 +16,21 @@ from assay.record import Record
 
 
 class Baseline(Record, frozen=True):
-    """Reads what reports show of the run that a run was compared with, besides the comparison.
+    """Reads what reports show of the run that a run was compared with.
 
-    `answer` is the answer to a case of the run; None if the baseline has none. `tables` counts the
-    pairs by suite and by tag.
+    `answer` is its answer to a case that the comparison names. `tables` counts the pairs by suite
+    and by tag. Both are None if it is not in the store any more.
     """
 
     answer: Callable[[CaseRef], str | None]
-    tables: Callable[[], ComparisonTables]
+    tables: Callable[[], ComparisonTables | None]
 
 
 class RunResult(Record, frozen=True):
     """The result of a run. `reasons` explain the exit code.
 
     `statistics` are about all suites together. `folder` has the result files, if any were written.
-    `baseline` is None if the run was not compared, or the baseline does not exist any more.
+    `baseline` is there if the run was compared.
     `trials` reads all trials of a shard, which its JSON document has too; None for other runs.
     """
 

@@ -35,7 +35,13 @@ class PlainCase(msgspec.Struct, frozen=True):
     """A failure that is shown without a script."""
 
     row: CaseRow
+    why: str
     details: CaseDetails
+
+    @property
+    def standing(self) -> str:
+        """Its outcome in one word."""
+        return "regressed" if self.row.changed == "regressed" else self.row.outcome
 
 
 class ReportData:
@@ -90,12 +96,12 @@ class ReportData:
             why = cut(reasons_of(case)[0], MAX_WHY, "both")
         if row.outcome in ("failed", "errored"):
             group = self.groups.add(reasons_of(case)[0])
-        number = self._add_details(view, case.description)
+        number = self._add_details(view, case.description, why)
         usage = case.details.usage
         tokens = None if usage is None else (usage.input_tokens or 0) + (usage.output_tokens or 0)
         self.rows.add(row, kind, tokens=tokens, why=why, group=group, details=number)
 
-    def _add_details(self, view: CaseView, description: str) -> int:
+    def _add_details(self, view: CaseView, description: str, why: str) -> int:
         """Add the details of a case; returns their number for the row."""
         row = view.row
         is_main = row.outcome in ("failed", "errored") or row.flaky or row.changed is not None
@@ -111,13 +117,13 @@ class ReportData:
         if self._run.baseline is not None and row.changed not in (None, "added"):
             before = self._run.baseline.answer(ref)
         found = details_of(view, description, self._standings.get(ref, ""), before)
-        self._keep_plain(row, found)
+        self._keep_plain(row, why, found)
         return 2 * spool.add(as_json(found)) + (not is_main)
 
-    def _keep_plain(self, row: CaseRow, found: CaseDetails) -> None:
+    def _keep_plain(self, row: CaseRow, why: str, found: CaseDetails) -> None:
         listed = self._regressed if row.changed == "regressed" else self._failed
         if row.outcome in ("failed", "errored") and len(listed) < MAX_PLAIN:
-            listed.append(PlainCase(row, brief(found)))
+            listed.append(PlainCase(row, why, brief(found)))
 
 
 def changes_of(comparison: Comparison | None) -> dict[CaseRef, Change]:
