@@ -100,11 +100,11 @@ class ChunkSpool:
 
     def __init__(self, name: str, limit: int, stack: ExitStack) -> None:
         self._name, self._limit = name, limit
-        self._waiting: list[bytes] = []
+        self._packer = zlib.compressobj(wbits=_GZIP)
         self._spool = _spool(stack)
         self._sizes: list[int] = []
         self._written = 0
-        self._added = 0
+        self._start = self._added = 0
 
     def __len__(self) -> int:
         return self._added
@@ -115,20 +115,25 @@ class ChunkSpool:
 
     def add(self, record: bytes) -> int:
         """Add the JSON of a record; returns its number."""
-        self._waiting.append(record)
+        before = b"," if self._added % self.CHUNK else b"["
+        self._spool.write(self._packer.compress(before + record))
         self._added += 1
-        if len(self._waiting) == self.CHUNK:
-            self.flush()
+        if self._added % self.CHUNK == 0:
+            self._end_chunk()
         return self._added - 1
 
-    def flush(self) -> None:
-        """Compress what is waiting, as the last chunk may have fewer records."""
-        if self._waiting:
-            data = gzipped(b"[" + b",".join(self._waiting) + b"]")
-            self._spool.write(data)
-            self._sizes.append(len(data))
-            self._written += self._size(len(self._sizes) - 1)
-            self._waiting.clear()
+    def close(self) -> None:
+        """End the last chunk, which may have fewer records."""
+        if self._added % self.CHUNK:
+            self._end_chunk()
+
+    def _end_chunk(self) -> None:
+        self._spool.write(self._packer.compress(b"]") + self._packer.flush())
+        self._packer = zlib.compressobj(wbits=_GZIP)
+        end = self._spool.tell()
+        self._sizes.append(end - self._start)
+        self._start = end
+        self._written += self._size(len(self._sizes) - 1)
 
     def fitting(self, room: int) -> tuple[int, int]:
         """How many chunks fit into this many characters, and how many they take."""

@@ -61,8 +61,8 @@ class ReportData:
         self._run = run
         self._changes, self._standings = changes_of(run.comparison), standings(run.comparison)
         self._collect()
-        self.main.flush()
-        self.rest.flush()
+        self.main.close()
+        self.rest.close()
 
     @property
     def plain(self) -> list[PlainCase]:
