@@ -30,7 +30,7 @@ from typing import Any, NamedTuple, Protocol, TextIO
 import msgspec
 
 from assay.errors import UsageError
-from assay.model.case import EvalCase, Suite
+from assay.model.case import EvalCase, EvalSuite
 from assay.model.context import Context
 from assay.model.message import Message
 from assay.model.observation import Observation
@@ -49,7 +49,7 @@ class Loader(Protocol):
     A file goes to the loader with the longest registered suffix that its name ends with.
     """
 
-    def load(self, file: Path, settings: Settings) -> Suite:
+    def load(self, file: Path, settings: Settings) -> EvalSuite:
         """Load the suite of a file; raises EvalFileErrors with all problems of the file."""
         ...
 
