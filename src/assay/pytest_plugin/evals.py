@@ -10,7 +10,7 @@ from typing import Any
 from assay.engine.plan import repeats_of
 from assay.engine.run_spec import project_path
 from assay.errors import error_for
-from assay.model.case import Suite
+from assay.model.case import EvalSuite
 from assay.model.comparison import CaseRef
 from assay.model.options import RunOptions, options_where
 from assay.pytest_plugin.run import EvalRun, Selection
@@ -47,7 +47,7 @@ class EvalFiles:
         # Problems of files are reported when these are loaded.
         known = [*map(str, (*found.files, *found.lost)), *(p.file for p in found.problems)]
         self._known = frozenset(os.path.realpath(file) for file in known)
-        self._suites: dict[str, Suite] = {}
+        self._suites: dict[str, EvalSuite] = {}
 
     def has(self, file: Path) -> bool:
         """Is it an eval file, or the lock of one that is missing?"""
@@ -55,7 +55,7 @@ class EvalFiles:
             os.path.realpath(each) in self._known for each in (file, locked_file(file)) if each
         )
 
-    def load(self, file: Path) -> Suite:
+    def load(self, file: Path) -> EvalSuite:
         """The suite of a file; raises EvalFileErrors. With `strict`, warnings are errors."""
         place = os.path.realpath(file)
         if place not in self._suites:

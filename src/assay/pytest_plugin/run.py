@@ -12,7 +12,7 @@ import msgspec
 from assay.blocking import wait_for
 from assay.engine.cancellation import Cancellation
 from assay.errors import AssayError, cause_of
-from assay.model.case import Suite
+from assay.model.case import EvalSuite
 from assay.model.comparison import CaseRef
 from assay.model.events import Event, RunStarted, TrialFinished
 from assay.model.options import RunOptions
@@ -41,7 +41,7 @@ class Selection(msgspec.Struct, frozen=True):
     `whole` if no case of the suites is left out.
     """
 
-    suites: Sequence[Suite]
+    suites: Sequence[EvalSuite]
     repeats: Mapping[CaseRef, int]
     whole: bool
 
