@@ -36,12 +36,6 @@ RUN_OPTIONS: tuple[tuple[str, str, str, str], ...] = (
         "How many trials run at once (10).",
     ),
     (
-        "workers-per-machine",
-        "whole",
-        "",
-        "How many worker processes an executor starts on this machine (one for each core).",
-    ),
-    (
         "repeat",
         "whole",
         "",

@@ -26,7 +26,7 @@ NARROWING = options_where(lambda option: option.narrows)
 OFFERED = tuple(
     name
     for name in options_where(lambda option: "run" in option.interfaces)
-    if name not in (*NARROWING, "executor")
+    if name not in (*NARROWING, "executor", "workers_per_machine")
 )
 #: What keeps the options of the project from selecting cases.
 _UNNARROWED = {name: RunOptions.model_fields[name].default for name in NARROWING}
