@@ -15,6 +15,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from assay.text import count, duration, money, percent
+from assay.web.content import visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -47,6 +48,7 @@ def environment() -> Environment:
         loader=jinja2.PackageLoader("assay.web"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
+        finalize=_finalize,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -54,6 +56,11 @@ def environment() -> Environment:
     found.filters |= shown | {"number": "{:,}".format, "moment": moment}
     found.globals |= {"SIGNS": SIGNS, "static": static_url}
     return found
+
+
+def _finalize(value: Any) -> Any:
+    """What templates show for a value: control characters in text are written out."""
+    return visible(value) if type(value) is str else value
 
 
 def moment(timestamp: str) -> str:
