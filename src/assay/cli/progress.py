@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import TextIO
 
 from assay.model.events import Event, Notice, RunFinished, RunStarted, TrialFinished
-from assay.reporters.terminal import Terminal, columns, cut, safe
-from assay.text import count, duration, money
+from assay.reporters.terminal import Terminal, safe
+from assay.text import columns, count, cut, duration, money
 
 #: Seconds between redraws on a terminal, and between lines elsewhere.
 REDRAW, PLAIN = 0.1, 5.0
