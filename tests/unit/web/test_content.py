@@ -85,7 +85,7 @@ def test_what_hides_or_reverses_text_is_written_out() -> None:
     )
 
 
-@pytest.mark.parametrize("piece", ["[", "*", "`", "**a", "[a](", "|", "- ", "> ", "```\n", "[a]("])
+@pytest.mark.parametrize("piece", ["[", "*", "`", "**a", "[a](", "|", "- ", "> ", "```\n"])
 def test_hostile_text_takes_no_time(piece: str) -> None:
     before = time.process_time()
     answer_html(piece * (99_000 // len(piece)))
