@@ -50,6 +50,7 @@ LAYERS: list[list[str]] = [
         "scoring",
         "registry",
         "work_orders",
+        "charts",
         "web",
     ],
     ["loaders", "evaluators", "targets", "executors", "stores", "reporters"],
