@@ -8,7 +8,7 @@ WORKERS ?= 3
 # Hundreds of tests start the command: without compiled modules each would compile them anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all test-lowest lint docs bench clean
+.PHONY: demo test test-all test-lowest test-pages lint docs bench chromium clean
 
 demo: $(VENV)/installed
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/weather/demo.sh
@@ -16,8 +16,12 @@ demo: $(VENV)/installed
 test: lint
 	$(BIN)/pytest -n $(WORKERS) -m "not full"
 
-test-all: lint test-lowest $(VENV)/installed-llm $(VENV)/installed-oracles
+test-all: lint test-lowest $(VENV)/installed-llm $(VENV)/installed-oracles $(VENV)/installed-browser chromium
 	ASSAY_TEST_PROFILE=full $(BIN)/pytest -n $(WORKERS)
+
+# Pages in a browser; part of test-all.
+test-pages: $(VENV)/installed-browser chromium
+	ASSAY_TEST_PROFILE=full $(BIN)/pytest -n $(WORKERS) tests/browser
 
 # The oldest versions that pyproject.toml admits.
 test-lowest: $(VENV)-lowest/installed
@@ -30,6 +34,7 @@ lint: $(VENV)/installed-dev
 
 docs: $(VENV)/installed-dev
 	PYTHONPATH=tests $(BIN)/python tests/docs/tables.py
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tests/docs/keywords.py
 	$(BIN)/python tests/server/write_openapi.py
 
 bench: $(VENV)/installed-dev
@@ -60,6 +65,23 @@ $(VENV)/installed-llm: $(VENV)/installed-dev
 $(VENV)/installed-oracles: $(VENV)/installed-dev
 	$(PIP) install -c constraints.txt scipy statsmodels
 	@touch $@
+
+# What drives a browser in the tests of pages.
+$(VENV)/installed-browser: $(VENV)/installed-dev
+	$(PIP) install -c constraints.txt --group browser
+	@touch $@
+
+# The browser itself, which PyPI does not have.
+chromium:
+	@command -v chromium >/dev/null || { \
+	  root=$$([ "$$(id -u)" = 0 ] || echo "sudo -n"); \
+	  $$root apt-get update -qq && $$root apt-get install --yes --no-install-recommends chromium; \
+	} || { \
+	  echo "The tests of pages need Chromium as 'chromium' on PATH, and apt-get could not install it."; \
+	  echo "Install it as your system does, or run the other tests:"; \
+	  echo "  ASSAY_TEST_PROFILE=full $(BIN)/pytest -n $(WORKERS) --ignore tests/browser"; \
+	  exit 1; \
+	}
 
 $(VENV)-lowest/installed: pyproject.toml constraints-lowest.txt
 	$(PYTHON) -m venv $(VENV)-lowest

@@ -1,7 +1,8 @@
-"""Text of messages and reports: counts with their nouns, percentages, money, durations."""
+"""Text of messages and reports: counts, percentages, money, durations, and what fits a width."""
 
 from __future__ import annotations
 
+import unicodedata
 from typing import Literal
 
 
@@ -61,3 +62,46 @@ def printable(text: str) -> str:
         if text.isprintable()
         else "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     )
+
+
+def cut(text: str, width: int) -> str:
+    """The text truncated to `width` columns, with `...` at its end if it was."""
+    if len(text) <= width and text.isascii():
+        return text
+    if columns(text) <= width:
+        return text
+    return text[: fitting(text, width - 3)] + "..."[: max(width, 0)]
+
+
+def cut_middle(text: str, width: int) -> str:
+    """The text truncated to `width` columns, with `...` in its middle if it was."""
+    if columns(text) <= width:
+        return text
+    if width < 8:
+        return cut(text, width)
+    end = text[len(text) - fitting(text[::-1], (width - 3) // 2) :]
+    return text[: fitting(text, width - 3 - columns(end))] + "..." + end
+
+
+def fitting(text: str, room: int) -> int:
+    """How many characters from the start of the text fit into `room` columns."""
+    kept = 0
+    for char in text:
+        room -= columns(char)
+        if room < 0:
+            break
+        kept += 1
+    return kept
+
+
+def columns(text: str) -> int:
+    """How many columns the text takes on a terminal."""
+    if text.isascii():
+        return len(text)
+    return sum(_columns(char) for char in text)
+
+
+def _columns(char: str) -> int:
+    if unicodedata.combining(char):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1

@@ -10,7 +10,8 @@ import click
 import pytest
 
 from assay.cli.completion import filters
-from assay.reporters.terminal import Terminal, columns
+from assay.reporters.terminal import Terminal
+from assay.text import columns
 from e2e.projects import Project
 
 AGENT = """

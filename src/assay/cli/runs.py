@@ -19,10 +19,10 @@ from assay.model.result import CaseResult, decode_case
 from assay.model.run import MERGED_FROM
 from assay.model.run_result import RunResult
 from assay.model.suite_result import EvalSuiteResult
-from assay.reporters.terminal import Terminal, columns, cut, safe
+from assay.reporters.terminal import Terminal, safe
 from assay.service import history
 from assay.service.merging import merge_runs
-from assay.text import count, printable
+from assay.text import columns, count, cut, printable
 
 #: The length of an id's timestamp prefix, to the millisecond; a shorter one may not be unique.
 SHORT_ID = 13

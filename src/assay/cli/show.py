@@ -12,12 +12,13 @@ from assay.cli.json import echo_json
 from assay.cli.report_output import store_option
 from assay.errors import UsageError
 from assay.model.case_rows import CasePage, CaseRow
+from assay.model.case_view import CaseView
 from assay.model.checks import Check
+from assay.reporters import case_words
 from assay.reporters.page import Page, table_width
 from assay.reporters.terminal import safe
 from assay.reporters.text import answers, calls, trajectory
-from assay.service import case_words, showing
-from assay.service.cases import CaseView
+from assay.service import showing
 from assay.text import duration, money
 
 _COLOURS = {"passed": "green", "failed": "red", "errored": "yellow"}

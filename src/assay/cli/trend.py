@@ -10,10 +10,10 @@ from assay.cli.json import echo_json
 from assay.cli.report_output import store_option
 from assay.cli.runs import SHORT_ID
 from assay.model.json_encoding import as_dict
-from assay.reporters.terminal import Terminal, cut, safe
+from assay.reporters.terminal import Terminal, safe
 from assay.service import trends
 from assay.service.trends import Point
-from assay.text import percent
+from assay.text import cut, percent
 
 #: The width of the chart, in columns.
 MAX_CHART, MIN_CHART = 60, 12

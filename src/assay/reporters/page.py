@@ -9,7 +9,8 @@ from typing import TextIO
 
 from assay.redaction import current
 from assay.redaction import cut as shortened
-from assay.reporters.terminal import Terminal, columns, cut, cut_middle, safe, wrap
+from assay.reporters.terminal import Terminal, safe, wrap
+from assay.text import columns, cut, cut_middle
 
 #: How many entries of a list are shown.
 MAX_LISTED = 20

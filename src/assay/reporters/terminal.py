@@ -5,14 +5,13 @@ from __future__ import annotations
 import io
 import os
 import re
-import unicodedata
 from typing import IO, Any, BinaryIO, TextIO, cast
 
 import msgspec
 
 from assay import redaction
 from assay.settings import environment
-from assay.text import printable
+from assay.text import columns, cut, fitting, printable
 
 #: The width when the output is not a terminal.
 WIDTH = 100
@@ -102,25 +101,6 @@ class _Escaping(io.RawIOBase):
             self._out.flush()
 
 
-def cut(text: str, width: int) -> str:
-    """The text truncated to `width` columns, with `...` at its end if it was."""
-    if len(text) <= width and text.isascii():
-        return text
-    if columns(text) <= width:
-        return text
-    return text[: _fitting(text, width - 3)] + "..."[: max(width, 0)]
-
-
-def cut_middle(text: str, width: int) -> str:
-    """The text truncated to `width` columns, with `...` in its middle if it was."""
-    if columns(text) <= width:
-        return text
-    if width < 8:
-        return cut(text, width)
-    end = text[len(text) - _fitting(text[::-1], (width - 3) // 2) :]
-    return text[: _fitting(text, width - 3 - columns(end))] + "..." + end
-
-
 def wrap(text: str, width: int) -> list[str]:
     """The text in lines of at most `width` columns, broken at spaces.
 
@@ -146,8 +126,8 @@ def _break(text: str, width: int, start: int = 0) -> int:
     """The last place within `width`, after `start`, before or after a wide character; else 0."""
     if text.isascii():
         return 0
-    for place in range(_fitting(text, width), start, -1):
-        if _columns(text[place - 1]) == 2 or _columns(text[place : place + 1] or " ") == 2:
+    for place in range(fitting(text, width), start, -1):
+        if columns(text[place - 1]) == 2 or columns(text[place : place + 1]) == 2:
             return place
     return 0
 
@@ -159,27 +139,3 @@ def pointed(text: str, column: int, width: int) -> tuple[str, str]:
     while columns(before) > room // 2:
         before = before[1:]
     return f"  {before}{cut(after, room - columns(before))}", "  " + " " * columns(before) + "^"
-
-
-def _fitting(text: str, room: int) -> int:
-    """How many characters from the start of the text fit into `room` columns."""
-    kept = 0
-    for char in text:
-        room -= columns(char)
-        if room < 0:
-            break
-        kept += 1
-    return kept
-
-
-def columns(text: str) -> int:
-    """How many columns the text takes on a terminal."""
-    if text.isascii():
-        return len(text)
-    return sum(_columns(char) for char in text)
-
-
-def _columns(char: str) -> int:
-    if unicodedata.combining(char):
-        return 0
-    return 2 if unicodedata.east_asian_width(char) in "WF" else 1

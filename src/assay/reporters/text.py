@@ -12,7 +12,7 @@ from assay.model.suite_result import Summary
 from assay.redaction import cut as shortened
 from assay.reporters.excerpts import Excerpt, gather
 from assay.reporters.page import MAX_LISTED, Page, table_width
-from assay.reporters.terminal import columns, cut, safe
+from assay.reporters.terminal import safe
 from assay.reporters.word_diff import word_diff
 from assay.reporters.words import (
     asked_suites,
@@ -25,7 +25,7 @@ from assay.reporters.words import (
     verdict,
     warnings,
 )
-from assay.text import count
+from assay.text import columns, count, cut
 
 #: It is for the terminal, and not chosen by the suffix of a file.
 writes_files = False

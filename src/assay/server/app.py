@@ -21,10 +21,12 @@ from starlette.routing import Match
 from assay.errors import AssayError, EvalFileErrors, NotInStore, UsageError
 from assay.ports import Store
 from assay.redaction import redacted
-from assay.server import docs, openapi
-from assay.server.callers import Authentication
+from assay.server import openapi
+from assay.server.callers import Authentication, wants_page
 from assay.server.envelope import UNEXPECTED, ApiError, invalid, sentence
+from assay.server.pages import routes
 from assay.server.pages.login import LoginPages
+from assay.server.pages.rendering import error_page
 from assay.server.problems import first_error
 from assay.server.requests import Route
 from assay.server.run_manager import Clock, RunManager, utc_now
@@ -80,10 +82,8 @@ def create_app(
         redactor=cache(lambda: project_redactor(settings)),
     )
     login = LoginPages(access, sessions, Throttle(now))
-    app.router.routes += [*openapi.ROUTES, *_heads(), *login.routes()]
+    app.router.routes += [*openapi.ROUTES, *_heads(), *login.routes(), *routes.PAGES]
     app.add_route("/openapi.json", openapi.get_document, ["GET"], include_in_schema=False)
-    app.add_route("/docs", docs.get_page, ["GET"], include_in_schema=False)
-    app.add_route("/docs.css", docs.get_style, ["GET"], include_in_schema=False)
     app.openapi = openapi.document  # type: ignore[method-assign]
     for kind in (RequestValidationError, HTTPException, AssayError):
         app.add_exception_handler(kind, _respond)
@@ -97,7 +97,10 @@ def _heads() -> list[Route]:
 
 
 async def _respond(request: Request, error: Any) -> Response:
-    return _api_error(request, error).response()
+    found = _api_error(request, error)
+    if wants_page(request.scope, request.headers):
+        return error_page(request, found)
+    return found.response()
 
 
 def _api_error(request: Request, error: Any) -> ApiError:

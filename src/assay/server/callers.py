@@ -79,6 +79,11 @@ def caller_of(request: Request) -> Caller:
     return caller
 
 
+def wants_page(scope: Scope, headers: Headers) -> bool:
+    """Does a browser ask for a page, as opposed to a program that calls the API?"""
+    return "text/html" in headers.get("accept", "") and not scope["path"].startswith(_API)
+
+
 def _is_exempt(caller: Caller, path: str, headers: Headers) -> bool:
     """Can no other website have made a browser send this write, whatever its Origin header says?
 
@@ -99,8 +104,7 @@ def _bearer_token(values: list[str], tokens: Sequence[Token]) -> Token | None:
 
 
 def _unauthorized(scope: Scope, headers: Headers) -> ApiError:
-    navigates = scope["method"] in _READS and "text/html" in headers.get("accept", "")
-    if navigates and not scope["path"].startswith(_API):
+    if scope["method"] in _READS and wants_page(scope, headers):
         return LoginRequired(scope)
     message = "A valid token is required: send 'Authorization: Bearer TOKEN'"
     return ApiError("UNAUTHORIZED", message, {"www-authenticate": "Bearer"})

@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from assay.errors import NotInStore
+from assay.model.case_view import CaseView
 from assay.model.label import AnswerLabel
 from assay.model.run import RunRecord
 from assay.ports import Store
@@ -25,7 +26,7 @@ from assay.server.runs import Requested, requested_run
 from assay.server.schemas import RunId
 from assay.server.state import state_of
 from assay.service import answer_labels
-from assay.service.cases import CaseView, case_at
+from assay.service.cases import case_at
 
 T = TypeVar("T")
 router = APIRouter(route_class=Route)

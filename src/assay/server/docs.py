@@ -6,51 +6,39 @@ import json
 import re
 from functools import cache
 from html import escape
-from importlib.resources import files
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from assay.server.openapi import Schema, document
-from assay.server.requests import check_query
-
-_POLICY = "default-src 'none'; style-src 'self'; frame-ancestors 'none'; base-uri 'none'"
-_HEADERS = {"content-security-policy": _POLICY}
+from assay.server.pages.rendering import page, render
 
 
 async def get_page(request: Request) -> Response:
-    check_query(request)
-    return Response(_page(), headers=_HEADERS, media_type="text/html")
-
-
-async def get_style(request: Request) -> Response:
-    check_query(request)
-    style = files("assay.server").joinpath("docs.css").read_text(encoding="utf-8")
-    return Response(style, media_type="text/css")
+    return render("docs.html", request, **_parts())
 
 
 @cache
-def _page() -> str:
+def _parts() -> dict[str, Any]:
+    """The parts of the page. All of their text is our own, and escaped."""
+    from markupsafe import Markup
+
     made, groups = document(), dict[str, list[str]]()
     for path, methods in made["paths"].items():
         for method, operation in methods.items():
             drawn = _operation(f"{method.upper()} {path}", operation)
             groups.setdefault(operation["tags"][0], []).append(drawn)
-    routes = "".join(f"<h2>{escape(tag)}</h2>{''.join(drawn)}" for tag, drawn in groups.items())
     schemas = "".join(
         f'<details id="{escape(name)}"><summary>{escape(name)}</summary>{_json(schema)}</details>'
         for name, schema in sorted(made["components"]["schemas"].items())
     )
-    info = made["info"]
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width">'
-        '<title>Assay API</title><link rel="stylesheet" href="/docs.css"></head><body>'
-        f"<h1>Assay API {escape(info['version'])}</h1><p>{_text(info['description'])}</p>"
-        '<p>For programs: <a href="/openapi.json">openapi.json</a>.</p>'
-        f"{routes}<h2>schemas</h2>{schemas}</body></html>"
-    )
+    return {
+        "api_version": made["info"]["version"],
+        "description": Markup(_text(made["info"]["description"])),
+        "groups": [(tag, Markup("".join(drawn))) for tag, drawn in groups.items()],
+        "schemas": Markup(schemas),
+    }
 
 
 def _operation(route: str, operation: Schema) -> str:
@@ -62,10 +50,14 @@ def _operation(route: str, operation: Schema) -> str:
     for name, described in (bodies | operation["responses"]).items():
         content = "".join(_json(one["schema"]) for one in described.get("content", {}).values())
         rows.append((name, content, _text(described.get("description", ""))))
-    cells = "".join(f"<tr><th>{escape(row[0])}<td>{row[1]}<td>{row[2]}" for row in rows)
+    cells = "".join(
+        f'<tr><th scope="row">{escape(name)}</th><td>{shown}</td><td>{text}</td></tr>'
+        for name, shown, text in rows
+    )
     return (
         f'<section id="{escape(operation["operationId"])}"><h3><code>{escape(route)}</code></h3>'
-        f"<p>{_text(operation['description'])}</p><table>{cells}</table></section>"
+        f'<p>{_text(operation["description"])}</p><div class="scroll">'
+        f"<table><tbody>{cells}</tbody></table></div></section>"
     )
 
 
@@ -82,3 +74,6 @@ def _json(schema: Any) -> str:
 def _text(prose: str) -> str:
     """Prose in which `code` is marked by backticks."""
     return re.sub("`([^`]*)`", r"<code>\1</code>", escape(prose))
+
+
+ROUTES = [page("/docs", get_page)]

@@ -10,16 +10,13 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import accumulate
-from typing import Any
-
-import msgspec
 
 from assay.comparison.changes import change_of, changes
 from assay.comparison.outcomes import Outcomes, outcomes_of, stored
 from assay.comparison.pairs import partner
 from assay.comparison.tally import fold
 from assay.errors import AssayError, NotInStore
-from assay.model.case_content import CaseContent, decode_content
+from assay.model.case_content import decode_content
 from assay.model.case_filter import CaseFilter, Change
 from assay.model.case_rows import (
     CasePage,
@@ -34,43 +31,17 @@ from assay.model.case_rows import (
     with_positions,
     write_cursor,
 )
-from assay.model.result import TrialDetails, decode_trial
+from assay.model.case_view import CaseView, view_of
 from assay.model.run import RunRecord, SuiteHeader, TrialRecord, only, place_of, positions_of
+from assay.model.trial_rows import rows_of
 from assay.model.trials import by_case
 from assay.ports import Store
-from assay.results.case_rows import rows_of
 from assay.service.project import working_directory
 
 _ALL = CaseFilter()
 _IN_ORDER = Sort()
 #: How many rows are read at once.
 _AT_ONCE = 2000
-
-
-class TrialView(msgspec.Struct, frozen=True, rename="camel"):
-    """One attempt at a case: its outcome, how it was graded, and what the target did."""
-
-    repeat: int
-    outcome: str
-    score: float | None
-    duration_ms: float
-    cost_usd: float | None
-    judge_cost_usd: float | None
-    confirms: bool
-    final: bool
-    error: str | None
-    details: TrialDetails
-    observation: dict[str, Any]
-
-
-class CaseView(msgspec.Struct, frozen=True, rename="camel"):
-    """One case of a run. `content` is empty for a run of an older version."""
-
-    run_id: str
-    row: CaseRow
-    content: CaseContent
-    source: str
-    trials: list[TrialView]
 
 
 def case_page(
@@ -111,8 +82,7 @@ def case_at(store: Store, record: RunRecord, position: int) -> CaseView:
         raise NotInStore("case", str(position))
     content = decode_content(trials[0].content)
     (row,) = with_positions([cases.row(trials)], cases.positions.shown)
-    views = [_view(trial) for trial in trials]
-    return CaseView(record.id, row, content, content.source or views[0].details.source, views)
+    return view_of(row, content, trials)
 
 
 def trials_at(
@@ -145,23 +115,6 @@ def find_case(store: Store, record: RunRecord, suite: str, case_id: str) -> Case
         if (trial.suite, trial.case_id) == (suite, case_id):
             return case_at(store, record, _Cases(store, record).positions.shown(trial.position))
     return None
-
-
-def _view(trial: TrialRecord) -> TrialView:
-    result = decode_trial(trial.result)
-    return TrialView(
-        trial.repeat,
-        trial.outcome,
-        trial.score,
-        trial.duration_ms,
-        trial.cost_usd,
-        trial.judge_cost_usd,
-        trial.confirms,
-        trial.final,
-        result.error,
-        result.details,
-        msgspec.json.decode(trial.observation),
-    )
 
 
 class Positions:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 
 from assay.reporters.page import MAX_CHARACTERS, Page, fitted, text_lines
-from assay.reporters.terminal import Terminal, cut_middle
+from assay.reporters.terminal import Terminal
+from assay.text import cut_middle
 
 
 def test_a_diff_is_painted_and_escaped_and_breaks_at_spaces() -> None:

@@ -16,13 +16,12 @@ import pytest
 from assay.cli.report_output import print_report
 from assay.reporters.terminal import (
     Terminal,
-    columns,
-    cut,
     escape_controls_in_json,
     escaping,
     safe,
     wrap,
 )
+from assay.text import columns, cut
 from unit.sample_runs import entry, run, suite
 
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from assay.model.comparison import CaseRef, Comparison, Loss, Reasks
 from assay.model.run_result import RunResult
 from assay.reporters import text
-from assay.reporters.terminal import columns
+from assay.text import columns
 from unit.sample_runs import (
     BRAGA,
     EVORA,

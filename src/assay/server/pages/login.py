@@ -8,16 +8,14 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from assay.server.callers import LOGIN, LOGOUT, STATIC
+from assay.server.callers import LOGIN, LOGOUT
 from assay.server.forms import read_form
-from assay.server.pages.rendering import get_static_file, render
+from assay.server.pages.rendering import HOME, render
 from assay.server.security import Access
 from assay.server.sessions import Sessions
 from assay.server.throttle import Throttle
 from assay.server.tokens import find_token
 
-#: Where a log-in leads if no page was asked for.
-HOME = "/docs"
 #: A path on this server. Browsers take `//` and `/\` for the start of another server's address.
 _LOCAL = re.compile(r"/(?:[!-.0-\[\]-~][!-\[\]-~]*)?")
 _WRONG = "This token is not valid."
@@ -35,7 +33,6 @@ class LoginPages:
             Route(LOGIN, self.get, methods=["GET"]),
             Route(LOGIN, self.log_in, methods=["POST"]),
             Route(LOGOUT, self.log_out, methods=["POST"]),
-            Route(STATIC + "{name}", get_static_file, methods=["GET"]),
         ]
 
     async def get(self, request: Request) -> Response:

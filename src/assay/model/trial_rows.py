@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -32,14 +32,23 @@ def rows_of(
     for group in by_case(trials):
         suite = place_of(group[0].position)[0]
         changed = None if steps is None else next(steps, None)
-        case = _row(group, names[suite] if suite < len(names) else (), changed)
-        yield msgspec.structs.replace(case, kind=kinds.setdefault(case.kind, case.kind))
+        content, results = decode_content(group[0].content), [decode_trial(t.result) for t in group]
+        known = names[suite] if suite < len(names) else ()
+        row, kind = row_of(group, content, results[0].details, known, changed)
+        text = folded("\n".join(_texts(group, content, results)))
+        yield IndexedCase(row, kinds.setdefault(kind, kind), text)
 
 
-def _row(trials: list[TrialRecord], suites: tuple[str, ...], changed: Change | None) -> IndexedCase:
+def row_of(
+    trials: Sequence[TrialRecord],
+    content: CaseContent,
+    details: TrialDetails,
+    suites: tuple[str, ...],
+    changed: Change | None,
+) -> tuple[CaseRow, CaseKind]:
+    """The row of a case; `details` are those of its first trial, `suites` names of its suite."""
     first, repeats = trials[0], repeats_of(trials)
-    content, results = decode_content(first.content), [decode_trial(t.result) for t in trials]
-    kind = _kind(first.suite, suites, content, results[0].details)
+    kind = _kind(first.suite, suites, content, details)
     judged = [trial.outcome for trial in repeats if trial.outcome in JUDGED]
     passes = judged.count("passed")
     costs = [trial.cost_usd for trial in repeats if trial.cost_usd is not None]
@@ -58,7 +67,7 @@ def _row(trials: list[TrialRecord], suites: tuple[str, ...], changed: Change | N
         0 < passes < len(judged),
         changed,
     )
-    return IndexedCase(row, kind, folded("\n".join(_texts(first, content, trials, results))))
+    return row, kind
 
 
 def _kind(
@@ -72,15 +81,12 @@ def _kind(
 
 
 def _texts(
-    first: TrialRecord,
-    content: CaseContent,
-    trials: Iterable[TrialRecord],
-    results: Iterable[TrialResult],
+    trials: Sequence[TrialRecord], content: CaseContent, results: Iterable[TrialResult]
 ) -> Iterator[str]:
     """What is searched: id, description, question, answers, and the reasons of their results."""
-    yield first.case_id
+    yield trials[0].case_id
     for trial, result in zip(trials, results, strict=True):
-        if trial is first:
+        if trial is trials[0]:
             yield result.description
             yield content.question
         response = _answer(trial.observation).response

@@ -9,11 +9,11 @@ import msgspec
 
 from assay.model.case_content import CaseContent, message_text
 from assay.model.case_rows import Facets
+from assay.model.case_view import CaseView, TrialView
 from assay.model.checks import Check, check_of
 from assay.model.observation import Usage
 from assay.model.observed import Observed, ObservedCall
 from assay.model.result import Outcome
-from assay.service.cases import CaseView, TrialView
 from assay.text import count, duration, money
 
 

@@ -1,0 +1,11 @@
+"""The routes of all pages except log-in; see `rendering` for how to add one."""
+
+from __future__ import annotations
+
+from starlette.routing import Route
+
+from assay.server import docs
+from assay.server.pages import test_cases
+from assay.server.pages.rendering import STATIC_FILES
+
+PAGES: list[Route] = [*docs.ROUTES, *test_cases.ROUTES, STATIC_FILES]
