@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from assay.engine.plan import SHUFFLED_TOGETHER, Plan
-from assay.model.case import EvalCase, Suite
+from assay.model.case import EvalCase, EvalSuite
 from assay.model.options import RunOptions
 
 CASES = 3 * SHUFFLED_TOGETHER + 10
-SUITE = Suite("many", "many.yaml", tuple(EvalCase(str(n), (), ()) for n in range(CASES)))
+SUITE = EvalSuite("many", tuple(EvalCase(str(n), (), ()) for n in range(CASES)))
 
 
 def order(seed: int, *, shuffled: bool = True) -> list[int]:
