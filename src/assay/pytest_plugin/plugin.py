@@ -54,7 +54,7 @@ class EvalPlugin:
             if self._is_broken:
                 return None
             self._is_broken = True  # the first file reports what is wrong
-        return EvalFile.from_parent(parent, path=file, plugin=self)
+        return EvalFile.from_parent(parent, path=file, behind=self)
 
     @property
     def results(self) -> Results:
@@ -92,7 +92,7 @@ class EvalPlugin:
         deselected = self._config.getoption("deselect") or ()
         if items and has_gate(self.evals.options) and GATE not in deselected:
             name = GATE.rpartition("::")[2]
-            session.items.append(GateItem.from_parent(session, name=name, nodeid=GATE, plugin=self))
+            session.items.append(GateItem.from_parent(session, name=name, nodeid=GATE, behind=self))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Stop the run as soon as pytest stops; items of xdist workers may still wait for it."""
