@@ -72,7 +72,7 @@ def test_it(assay):
 """
     result = run(code)
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["E*assert 1 == 2", "E*:9: equals: expected 'yes', found 'no'"])
+    result.stdout.fnmatch_lines(["E*assert 1 == 2", "E*:8: equals: expected 'yes', found 'no'"])
 
 
 def test_a_miss_of_a_fixture_is_not_lost(run: Run) -> None:
