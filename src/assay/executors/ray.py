@@ -27,6 +27,8 @@ class Ray:
     def __init__(self, address: str = "", workers: int | None = None) -> None:
         self._address = address
         self._workers = workers or len(os.sched_getaffinity(0))
+        #: How many processes the cluster has.
+        self.processes = 1
 
     @classmethod
     def at(cls, address: str, workers: int | None) -> Ray:
@@ -49,7 +51,8 @@ class Ray:
                     raise
 
             async def processes() -> int:
-                return int(ray.cluster_resources().get("CPU", 1))
+                self.processes = int(ray.cluster_resources().get("CPU", 1))
+                return self.processes
 
             async with aclosing(windowed(submit, pieces, processes)) as results:
                 async for result in results:
