@@ -14,6 +14,7 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from assay.redaction import cut
 from assay.text import count, duration, money, percent
 
 if TYPE_CHECKING:
@@ -52,8 +53,14 @@ def environment() -> Environment:
     )
     shown = {"count": count, "percent": percent, "duration": duration, "money": money}
     found.filters |= shown | {"number": "{:,}".format, "moment": moment}
+    found.filters |= {"capitalize_first": capitalize_first, "shorten": cut}
     found.globals |= {"SIGNS": SIGNS, "static": static_url}
     return found
+
+
+def capitalize_first(text: str) -> str:
+    """The text as a sentence begins; the rest keeps its case."""
+    return text[:1].upper() + text[1:]
 
 
 def moment(timestamp: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from starlette.routing import Route
 
 from assay.server import docs
+from assay.server.pages import compare
 from assay.server.pages.rendering import STATIC_FILES
 
-PAGES: list[Route] = [*docs.ROUTES, STATIC_FILES]
+PAGES: list[Route] = [*docs.ROUTES, *compare.ROUTES, STATIC_FILES]
