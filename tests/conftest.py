@@ -38,3 +38,12 @@ def postgres() -> Iterator[Server]:
 
     with running() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def dask_cluster() -> Iterator[str]:
+    """The address of one dask cluster for all tests of a worker that need it."""
+    from contract.clusters import dask_running
+
+    with dask_running() as address:
+        yield address

@@ -41,6 +41,7 @@ from assay.model.score import EvaluationScore
 from assay.problems import Problem
 from assay.settings import Settings
 from assay.store_parts import CaseIndex, LabelStore, LoginSessionStore, TestCaseStore
+from assay.version import __version__
 
 
 class Loader(Protocol):
@@ -319,11 +320,13 @@ class Reporter(Protocol):
 class WorkOrder(msgspec.Struct, frozen=True):
     """Work as plain data, from which any process can build what does it; it is never pickled.
 
-    `maker` is the `module:function` that makes its Worker from `details`.
+    `maker` is the `module:function` that makes its Worker from `details`, in a process with the
+    same `version` of Assay.
     """
 
     maker: str
     details: bytes
+    version: str = __version__
 
 
 class Worker(Protocol):
@@ -341,7 +344,14 @@ class Executor(Protocol):
     """Does work in this process or elsewhere; its class is called without arguments.
 
     Every process that takes part makes the worker of an order once, and keeps it.
-    `assay.testing.executors.ExecutorConformance` tests an executor for all of this.
+    `assay.testing.executors.ExecutorConformance` tests an executor for all of this. These members
+    of the class are optional:
+
+    - `at(address, workers)`: a class method that makes one for `--executor NAME://ADDRESS` and
+      `--workers-per-machine`; without it, neither can be given. The address may be empty, and
+      `workers` None.
+    - `remote = True`: its processes may be on other machines, so they share nothing with this one
+      but the store.
     """
 
     def run(self, order: WorkOrder, pieces: Iterable[bytes]) -> AsyncGenerator[bytes, None]:

@@ -11,7 +11,7 @@ import msgspec
 from assay.comparison.gate import loss_of
 from assay.model.comparison import AcceptedCase, CaseOutcome, CaseRef, Comparison, Reasks
 from assay.model.result import Outcome
-from assay.model.run import RunRecord, SuiteMetadata
+from assay.model.run import RunRecord, SuiteMetadata, TrialRecord
 from assay.model.run_result import RunResult
 from assay.model.suite_result import EvalSuiteResult, Summary
 from assay.ports import Reporter
@@ -75,8 +75,14 @@ def summary(entries: Iterable[dict[str, Any]], **more: Any) -> Summary:
 def suite(*entries: dict[str, Any], name: str = "weather", **more: Any) -> EvalSuiteResult:
     """A suite with these cases; its fields may be given."""
 
+    file = more.get("file", f"evals/{name}.eval.yaml")
+
     def encoded() -> Iterator[bytes]:
         return map(msgspec.json.encode, entries)
+
+    def records() -> Iterator[tuple[bytes, list[TrialRecord]]]:
+        for place, one in enumerate(entries):
+            yield msgspec.json.encode(one), list(trials_of(one, file, place))
 
     fields: dict[str, Any] = {
         "run_id": RUN_ID,
@@ -87,6 +93,7 @@ def suite(*entries: dict[str, Any], name: str = "weather", **more: Any) -> EvalS
         "tool_name": name,
         "metadata": SuiteMetadata("", "", 0, ""),
         "entries": encoded,
+        "records": records,
         "summary": summary(entries),
         "target": "echo",
         "options": {},
@@ -95,6 +102,41 @@ def suite(*entries: dict[str, Any], name: str = "weather", **more: Any) -> EvalS
         **dict.fromkeys(_LISTS, ()),
     }
     return EvalSuiteResult(**fields | more)
+
+
+def trials_of(one: dict[str, Any], file: str, position: int) -> Iterator[TrialRecord]:
+    """The trials of a case: those in its details, or else a single one."""
+    details = dict(one["details"])
+    answer, asked = details.pop("response"), details.pop("input", [])
+    calls = details.pop("calls", None)
+    tags, trials = details.pop("tags", []), details["trials"]
+    given = trials or [{"repeat": 0, "outcome": details["outcome"], "score": details["score"]}]
+    observation = msgspec.json.encode({"response": answer, "toolCalls": calls})
+    content = msgspec.json.encode({"input": asked, "tags": tags})
+    result = msgspec.json.encode(one | {"details": details})
+    for trial in given:
+        yield TrialRecord(
+            RUN_ID,
+            position,
+            trial["repeat"],
+            file,
+            one["id"],
+            trial["outcome"],
+            trial["score"],
+            one["durationMs"],
+            details.get("costUsd"),
+            None,
+            "",
+            False,
+            None,
+            1.0,
+            0,
+            trial.get("confirms", False),
+            True,
+            result,
+            observation,
+            content,
+        )
 
 
 def run(*suites: EvalSuiteResult, comparison: Comparison | None = None, **more: Any) -> RunResult:

@@ -9,7 +9,7 @@ from typing import get_args
 import click
 
 from assay.cli.json import echo_json
-from assay.cli.report_output import store_option
+from assay.cli.report_output import ReportOutput, output_options, store_option
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.options import Gate, RunOptions
 from assay.reporters.comparison_words import rate_change, score_change
@@ -19,6 +19,7 @@ from assay.reporters.text import answers as print_answers
 from assay.reporters.words import accepted, moved
 from assay.service import history
 from assay.service.answers import ChangedAnswer, changed_answers
+from assay.service.comparisons import compared_run
 
 #: How many cases of each list are shown.
 MAX_LISTED = 20
@@ -56,6 +57,7 @@ _COLOURS = {"failed": "red", "passed": "green", "inconclusive": "yellow"}
     "--answers", is_flag=True, help="Show the old and the new answer of each changed case."
 )
 @click.option("--strict", is_flag=True, help="Exit with 4 when the verdict is inconclusive.")
+@output_options()
 @store_option
 def command(
     base: str,
@@ -65,22 +67,29 @@ def command(
     margin: float,
     answers: bool,
     strict: bool,
+    output: tuple[str, ...],
+    html_size: float,
     store: str | None,
 ) -> None:
     """Show what changed between two runs, and whether it could be chance.
 
     BASE and CANDIDATE are runs: an id, the start of one, the name of a baseline, `latest`, or a
     file of results: of Assay, AgentV (.jsonl) or promptfoo (.json). Exits 0, or 1 when the gate
-    fails. A lost case counts by the re-asks that its run recorded; nothing is asked here.
+    fails. A lost case counts by the re-asks that its run recorded; nothing is asked here. A report
+    (`-o`) is about the candidate, which must be a recorded run.
 
     \b
     Examples:
       assay compare main latest
       assay compare 0198c0de latest --gate strict
       assay compare main latest --answers
+      assay compare main latest -o compare.html
       assay compare old.jsonl new.jsonl --json
     """
+    report_output = ReportOutput(output, html_size)
     found = history.compare(base, candidate, gate=gate, margin=margin, strict=strict, store=store)
+    if output:
+        report_output.write_files(compared_run(found, base, candidate, store=store))
     changed = []
     if answers:
         changed = changed_answers(base, candidate, found, MAX_LISTED, store=store)

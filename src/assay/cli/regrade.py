@@ -23,6 +23,7 @@ def command(
     run: str,
     paths: tuple[str, ...],
     output: tuple[str, ...],
+    html_size: float,
     as_json: bool,
     detail: str | None,
     store: str | None,
@@ -39,5 +40,5 @@ def command(
       assay regrade latest
       assay regrade main evals/ --judge openai:gpt-6-sol --baseline main
     """
-    report_output = ReportOutput(output, as_json=as_json, detail=detail)
+    report_output = ReportOutput(output, html_size, as_json=as_json, detail=detail)
     execute_run(RunRequest(paths, store=store, regrade=run), given(options), report_output)

@@ -25,17 +25,26 @@ from assay.settings import environment, shown_path
 store_option = click.option("--store", metavar="URL", help="Where runs are recorded.")
 
 
-def output_option(*, required: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """`--output`: the files to write reports to."""
-    return click.option(
+def output_options(*, required: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """`--output`: the files to write reports to; and `--html-size`."""
+    output = click.option(
         "-o",
         "--output",
         multiple=True,
         required=required,
         metavar="FILE",
         shell_complete=files,
-        help="Write a report; the suffix chooses its format, such as .json, .md or .xml (JUnit).",
+        help="Write a report; the suffix chooses its format: .html, .md, .json, .xml (JUnit), ...",
     )
+    size = click.option(
+        "--html-size",
+        type=click.FloatRange(min=0),
+        metavar="MB",
+        default=20,
+        show_default=True,
+        help="The size up to which an HTML report has details; all cases are listed anyway.",
+    )
+    return lambda command: output(size(command))
 
 
 def report_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -51,16 +60,22 @@ def report_options(function: Callable[..., Any]) -> Callable[..., Any]:
     quiet = click.option(
         "-q", "--quiet", "detail", flag_value="verdict", help="Show the verdict only."
     )
-    return output_option()(as_json(detail(quiet(function))))
+    return output_options()(as_json(detail(quiet(function))))
 
 
 class ReportOutput:
     """The requested reports. Creating it fails if one could not be written: before the run."""
 
     def __init__(
-        self, paths: tuple[str, ...], *, as_json: bool = False, detail: str | None = None
+        self,
+        paths: tuple[str, ...],
+        html_size: float,
+        *,
+        as_json: bool = False,
+        detail: str | None = None,
     ) -> None:
         self._as_json, self._detail = as_json, detail or "reasons"
+        self._options = {"html": {"html_size": html_size}}
         self._files = [(Path(path), _reporter_for(Path(path))) for path in paths]
 
     def write(self, result: RunResult) -> None:
@@ -90,7 +105,7 @@ class ReportOutput:
         """Write each file atomically."""
         for file, reporter in self._files:
             with open_output(file) as stream:
-                report_to(stream, reporter, result)
+                report_to(stream, reporter, result, **self._options.get(reporter, {}))
 
 
 def _append_to_step_summary(result: RunResult) -> None:
@@ -112,11 +127,11 @@ def print_report(result: RunResult, out: TextIO, *, as_json: bool, detail: str =
     out.flush()  # so that later output on stderr comes after it
 
 
-def report_to(stream: IO[bytes], name: str, result: RunResult) -> None:
+def report_to(stream: IO[bytes], name: str, result: RunResult, **options: Any) -> None:
     """Write a report to a binary stream, and leave that open."""
     text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
     try:
-        report(result, name, text)
+        report(result, name, text, **options)
     finally:
         text.detach()  # also flushes
 

@@ -34,6 +34,7 @@ def command(
     resume: str | None,
     rerun_failed: str | None,
     output: tuple[str, ...],
+    html_size: float,
     as_json: bool,
     detail: str | None,
     store: str | None,
@@ -48,11 +49,11 @@ def command(
     Examples:
       assay run evals/ --target python:my_agent:answer
       assay run evals/ --target http://localhost:8000/ask --baseline main
-      assay run evals/ --target replay:seen.jsonl -o report.md -o junit.xml
+      assay run evals/ --target replay:seen.jsonl -o report.html -o junit.xml
       assay run evals/ --resume
     """
     if resume and Path(resume).exists():
         paths, resume = (resume, *paths), ""  # `--resume evals/` is a path, not a run
-    report_output = ReportOutput(output, as_json=as_json, detail=detail)
+    report_output = ReportOutput(output, html_size, as_json=as_json, detail=detail)
     request = RunRequest(paths, store=store, resume=resume, rerun_failed=rerun_failed)
     execute_run(request, given(options), report_output)

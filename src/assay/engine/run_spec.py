@@ -20,7 +20,7 @@ from assay.model.events import Listener
 from assay.model.options import RunOptions
 from assay.model.run import PYTHON_SUITE, TEST_CASES, RunRecord, SuiteHeader
 from assay.model.run_result import RunResult
-from assay.ports import Store, Target, WorkOrder
+from assay.ports import Executor, Store, Target, WorkOrder
 from assay.redaction import Redactor
 from assay.settings import Settings
 from assay.stats.sequential import Sequential
@@ -45,7 +45,8 @@ class RunSpec(msgspec.Struct, frozen=True):
     """What to run, and with what.
 
     `resumed` is the run to resume, `origin` the run that cases or answers are taken from.
-    `describe` and the name of the `executor` are for its streamed suites.
+    `describe` and the `executor` are for its streamed suites; if `workers_save`, its workers save
+    their trials themselves.
     `targets` are the only targets and judges that may be called by name; None allows all.
     With `reports` the run is recorded as unreported, for the caller to report it.
     """
@@ -72,7 +73,8 @@ class RunSpec(msgspec.Struct, frozen=True):
     accepts: Callable[[CaseRef], bool] = lambda ref: False
     listen: Listener = lambda event: None
     describe: Describe | None = None
-    executor: str = "local"
+    executor: Executor | None = None
+    workers_save: bool = False
     cancellation: Cancellation = msgspec.field(default_factory=Cancellation)
     started_by: str = ""
     reports: bool = False

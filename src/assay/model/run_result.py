@@ -7,17 +7,30 @@ from typing import Any
 
 import msgspec
 
-from assay.model.comparison import Comparison, GateVerdict
+from assay.model.comparison import CaseRef, Comparison, GateVerdict
+from assay.model.comparison_tables import ComparisonTables
 from assay.model.run import RunRecord, TrialRecord
 from assay.model.shard import chunks_of
 from assay.model.suite_result import EvalSuiteResult, Summary
 from assay.record import Record
 
 
+class Baseline(Record, frozen=True):
+    """Reads what reports show of the run that a run was compared with.
+
+    `answer` is its answer to a case that the comparison names. `tables` counts the pairs by suite
+    and by tag. Both are None if it is not in the store any more.
+    """
+
+    answer: Callable[[CaseRef], str | None]
+    tables: Callable[[], ComparisonTables | None]
+
+
 class RunResult(Record, frozen=True):
     """The result of a run. `reasons` explain the exit code.
 
     `statistics` are about all suites together. `folder` has the result files, if any were written.
+    `baseline` is there if the run was compared.
     `trials` reads all trials of a shard, which its JSON document has too; None for other runs.
     """
 
@@ -31,6 +44,7 @@ class RunResult(Record, frozen=True):
     statistics: Mapping[str, Any] = {}
     folder: str = ""
     trials: Callable[[], Iterator[TrialRecord]] | None = None
+    baseline: Baseline | None = None
 
     @property
     def id(self) -> str:

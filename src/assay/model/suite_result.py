@@ -112,14 +112,13 @@ def pair_of(identity: str, key: str) -> bytes:
 class EvalSuiteResult(ResultBody, frozen=True, kw_only=True):
     """The result of a suite. `entries` reads the JSON of every case, in file order.
 
-    `records` reads every entry with the trial whose answer it has; it is None if only the entries
-    are known. `comparability` reads the id and the comparability key of
-    every case. `regressions` and the other lists of ids refer to the baseline, and are empty
-    without one.
+    `records` reads every entry with the trials of its case; it is None if only the entries are
+    known. `comparability` reads the id and the comparability key of every case. `regressions` and
+    the other lists of ids refer to the baseline, and are empty without one.
     """
 
     entries: Callable[[], Iterator[bytes]]
-    records: Callable[[], Iterator[tuple[bytes, TrialRecord]]] | None = None
+    records: Callable[[], Iterator[tuple[bytes, list[TrialRecord]]]] | None = None
     comparability: Callable[[], Iterator[tuple[str, str]]] = lambda: iter(())
     notes: Sequence[str] = ()
 

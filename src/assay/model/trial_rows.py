@@ -46,10 +46,7 @@ def row_of(
     suites: tuple[str, ...],
     changed: Change | None,
 ) -> tuple[CaseRow, CaseKind]:
-    """The row of a case, from its trials.
-
-    `details` are those of the first trial, and `suites` the names of its suite.
-    """
+    """The row of a case; `details` are those of its first trial, `suites` names of its suite."""
     first, repeats = trials[0], repeats_of(trials)
     kind = _kind(first.suite, suites, content, details)
     judged = [trial.outcome for trial in repeats if trial.outcome in JUDGED]

@@ -21,6 +21,7 @@ from assay.model.run import TrialRecord
 from assay.model.run_result import RunResult
 from assay.model.score import EvaluatorEntry
 from assay.model.suite_result import EvalSuiteResult
+from assay.model.trials import shown_trial
 from assay.redaction import cut
 from assay.reporters.words import standings
 from assay.text import count
@@ -118,21 +119,21 @@ def _not_passed(
     def wanted(outcome: str) -> bool:
         return left.get(outcome, 0) > 0 and len(listed.get(outcome, ())) < limit
 
-    for entry, trial in _records(suite) if lost_ids or any(map(wanted, left)) else ():
+    for entry, trials in _records(suite) if lost_ids or any(map(wanted, left)) else ():
         head = _decode_outcome(entry)
         outcome = head.details.outcome
         if outcome == "passed" or not (wanted(outcome) or head.id in lost_ids):
             continue
         left[outcome] -= 1
         lost_ids.discard(head.id)
-        yield decode_case(entry), trial
+        yield decode_case(entry), shown_trial(trials) if trials else None
         if not lost_ids and not any(map(wanted, left)):
             return
 
 
-def _records(suite: EvalSuiteResult) -> Iterator[tuple[bytes, TrialRecord | None]]:
+def _records(suite: EvalSuiteResult) -> Iterator[tuple[bytes, list[TrialRecord]]]:
     if suite.records is None:
-        return ((entry, None) for entry in suite.entries())
+        return ((entry, []) for entry in suite.entries())
     return iter(suite.records())
 
 

@@ -25,7 +25,7 @@ from assay.model.run import (
 from assay.model.run_result import RunResult
 from assay.model.score import reaches
 from assay.model.suite_result import EvalSuiteResult, Summary
-from assay.model.trials import by_case, entry_of, outcome_of, repeats_of, shown_trial
+from assay.model.trials import by_case, entry_of, outcome_of, repeats_of
 from assay.ports import Store
 from assay.results.judgements import JudgeStatistics
 from assay.results.statistics import Measure
@@ -201,9 +201,11 @@ def _entries(store: Store, run_id: str, positions: range) -> Iterator[bytes]:
     return map(entry_of, by_case(store.trials(run_id, positions=positions)))
 
 
-def _records(store: Store, run_id: str, positions: range) -> Iterator[tuple[bytes, TrialRecord]]:
+def _records(
+    store: Store, run_id: str, positions: range
+) -> Iterator[tuple[bytes, list[TrialRecord]]]:
     for trials in by_case(store.trials(run_id, positions=positions)):
-        yield entry_of(trials), shown_trial(trials)
+        yield entry_of(trials), trials
 
 
 def _comparability(store: Store, run_id: str, positions: range) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Comparisons of recorded runs with their tables; those of finished runs are computed once."""
+"""Comparisons of recorded runs with their tables, and as runs for reports."""
 
 from __future__ import annotations
 
@@ -6,15 +6,22 @@ from hashlib import blake2b
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from assay.comparison.gate import GateRules
-from assay.comparison.outcomes import Outcomes, find_run, stored
+from assay.comparison.outcomes import Outcomes, find_run, outcomes_of, stored
 from assay.comparison.tables import tables
+from assay.model.comparison import Comparison
 from assay.model.comparison_tables import ComparisonTables
 from assay.model.run import RunRecord
 from assay.ports import Store
+from assay.results import calibrations
+from assay.results.run import result_of
 from assay.service.cases import case_rows
 from assay.service.history import compare_stored
+from assay.service.project import project, working_directory
+from assay.service.result import Run
+from assay.service.store import store_to_read
 from assay.version import __version__
 
 
@@ -32,6 +39,24 @@ def compare_with_tables(base: str, candidate: str, store: Store, rules: GateRule
     if finished:
         store.case_index.keep_comparison(one.id, other.id, key, encoded)
     return encoded
+
+
+def compared_run(found: Comparison, base: str, candidate: str, *, store: str | None = None) -> Run:
+    """The candidate of a comparison with the verdict of that, for reports."""
+    settings = project()
+    opened = store_to_read(settings, store)
+    try:
+        record = find_run(candidate, opened)
+        # Reports name the base as it was given.
+        record = replace(record, options=record.options | {"baseline": base})
+        known = calibrations.read(settings.root)
+        result = result_of(opened, record, comparison=found, calibrations=known)
+        reasons = (*found.gate_failures, *found.undecided)
+        result = replace(result, exit_code=found.exit_code, reasons=reasons)
+        return Run.of(result, opened, outcomes_of(base, opened, working_directory()))
+    except BaseException:
+        opened.close()
+        raise
 
 
 def comparison_tables(base: RunRecord, candidate: RunRecord, store: Store) -> ComparisonTables:

@@ -10,10 +10,12 @@ from typing import Any, TypeVar, cast
 
 from msgspec.structs import asdict, replace
 
+from assay.comparison.outcomes import Outcomes
 from assay.engine.recorded import was_asked
 from assay.model.comparison import CaseRef
 from assay.model.run_result import RunResult
 from assay.ports import Store
+from assay.service.baseline_reader import reader_of
 from assay.service.report import report
 
 T = TypeVar("T")
@@ -45,10 +47,11 @@ class Run(RunResult, frozen=True, kw_only=True):
     store: Store
 
     @classmethod
-    def of(cls, result: RunResult, store: Store) -> Run:
+    def of(cls, result: RunResult, store: Store, base: Outcomes | None = None) -> Run:
         """The result with the store that its cases are read from.
 
-        The store is closed when the run, its copies, its suites and their iterators are gone.
+        `base` is the run that it is compared with, if that is not its baseline. The store is closed
+        when the run, its copies, its suites and their iterators are gone.
         """
         handle = _StoreHandle(store)
         given: dict[str, Any] = asdict(result)
@@ -63,7 +66,10 @@ class Run(RunResult, frozen=True, kw_only=True):
         )
         if result.trials is not None:
             given["trials"] = partial(_read, result.trials, handle)
-        return cls(**given, store=cast("Store", handle))
+        kept = cast("Store", handle)
+        if result.comparison is not None:
+            given["baseline"] = reader_of(result.record, result.comparison, kept, base)
+        return cls(**given, store=kept)
 
     def __repr__(self) -> str:
         """One line, as all suites would fill a page in a notebook."""

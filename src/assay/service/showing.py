@@ -17,7 +17,7 @@ from assay.model.case_filter import CaseFilter, Term, parse_filter
 from assay.model.case_rows import CasePage, parse_sort
 from assay.model.case_view import CaseView
 from assay.model.comparison import CaseRef
-from assay.model.run import RunRecord
+from assay.model.run import RunRecord, TrialRecord
 from assay.model.suite_result import EvalSuiteResult
 from assay.ports import Store
 from assay.service.cases import case_at, case_page, case_rows, find_case
@@ -145,6 +145,7 @@ def narrowed(run: Run, refs: Set[CaseRef]) -> Run:
         replace(
             suite,
             entries=partial(_entries, suite, refs),
+            records=partial(_records, suite, refs),
             comparability=partial(_comparability, suite, refs),
         )
         for suite in run.suites
@@ -161,6 +162,13 @@ _decode_id = msgspec.json.Decoder(_Id).decode
 
 def _entries(suite: EvalSuiteResult, refs: Set[CaseRef]) -> Iterator[bytes]:
     return (e for e in suite.entries() if (suite.file, _decode_id(e).id) in refs)
+
+
+def _records(
+    suite: EvalSuiteResult, refs: Set[CaseRef]
+) -> Iterator[tuple[bytes, list[TrialRecord]]]:
+    records = iter(()) if suite.records is None else suite.records()
+    return (pair for pair in records if (suite.file, _decode_id(pair[0]).id) in refs)
 
 
 def _comparability(suite: EvalSuiteResult, refs: Set[CaseRef]) -> Iterator[tuple[str, str]]:
