@@ -44,7 +44,11 @@ _HEADERS = {
 _MEDIA_TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 _FOREVER = "public, max-age=31536000, immutable"
 #: The pages in the header: section, address and label; and the one that the name leads to.
-PAGES: tuple[tuple[str, str, str], ...] = (("compare", "/compare", "Compare"),)
+PAGES: tuple[tuple[str, str, str], ...] = (
+    ("compare", "/compare", "Compare"),
+    ("trend", "/trend", "Trend"),
+    ("test-cases", "/test-cases", "Test cases"),
+)
 HOME = "/docs"
 Handler = Callable[[Request], Awaitable[Response]]
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 from starlette.routing import Route
 
 from assay.server import docs
-from assay.server.pages import compare
+from assay.server.pages import compare, test_cases, trend
 from assay.server.pages.rendering import STATIC_FILES
 
-PAGES: list[Route] = [*docs.ROUTES, *compare.ROUTES, STATIC_FILES]
+PAGES: list[Route] = [
+    *docs.ROUTES,
+    *compare.ROUTES,
+    *trend.ROUTES,
+    *test_cases.ROUTES,
+    STATIC_FILES,
+]
