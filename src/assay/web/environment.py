@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.redaction import cut
 from assay.text import count, duration, money, percent
+from assay.web.content import visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -48,6 +49,7 @@ def environment() -> Environment:
         loader=jinja2.PackageLoader("assay.web"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
+        finalize=_finalize,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -61,6 +63,11 @@ def environment() -> Environment:
 def capitalize_first(text: str) -> str:
     """The text as a sentence begins; the rest keeps its case."""
     return text[:1].upper() + text[1:]
+
+
+def _finalize(value: Any) -> Any:
+    """What templates show for a value: control characters in text are written out."""
+    return visible(value) if type(value) is str else value
 
 
 def moment(timestamp: str) -> str:

@@ -31,6 +31,7 @@ from assay.reporters.comparison_words import (
 )
 from assay.reporters.pair_words import BRIEF, FEW, Side, call_pairs, expected, sides
 from assay.reporters.words import accepted, moved
+from assay.server.pages.places import case_list, case_page, compare_page
 from assay.server.pages.rendering import page, render
 from assay.server.requests import quoted
 from assay.server.state import State, state_of
@@ -112,7 +113,7 @@ class Address(msgspec.Struct, frozen=True):
 
     @property
     def swapped(self) -> str:
-        return "/compare?" + urlencode({"base": self.candidate, "candidate": self.base})
+        return compare_page(self.candidate, self.base)
 
     def _query(self, more: dict[str, object]) -> str:
         return urlencode({"base": self.base, "candidate": self.candidate} | more)
@@ -244,7 +245,7 @@ def _forest(found: ComparedRuns, field: str, rows: list[PairCounts]) -> Panel:
     folder = _common_folder([row.name for row in rows]) if field == "suite" else ""
     shown = [replace(row, name=row.name.removeprefix(folder)) for row in listed]
     links = {
-        named.name: _cases_of(found.candidate, field, row.name)
+        named.name: case_list(found.candidate.id, CaseFilter((Term(field, values=(row.name,)),)))
         for named, row in zip(shown, listed, strict=True)
     }
     some = f"; {MAX_ROWS} of {len(rows):,}" if len(rows) > MAX_ROWS else ""
@@ -261,11 +262,6 @@ def _common_folder(files: list[str]) -> str:
 
 def _importance(row: PairCounts) -> tuple[int, int, str]:
     return -(row.regressed + row.fixed), -row.pairs, row.name
-
-
-def _cases_of(run: RunRecord, field: str, name: str) -> str:
-    where = CaseFilter((Term(field, values=(name,)),))
-    return f"/runs/{run.id}?{urlencode({'filter': str(where)})}#cases"
 
 
 def _row(pair: Pair, name: ListName, found: ComparedRuns, address: Address) -> Row:
@@ -345,6 +341,7 @@ def _case_values(
         "question": [] if view is None else question_of(view.content),
         "expected": () if view is None else expected(pair.before, pair.now),
         "sides": (before, now),
+        "case_page": case_page,
         "calls": call_pairs(pair.before, pair.now),
         "runs": (found.base, found.candidate),
         "address": address,

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import islice
 from typing import Any
-from urllib.parse import urlencode
 
 import msgspec
 from starlette.requests import Request
@@ -19,6 +18,7 @@ from assay.charts.trend import Amount, TrendPoint, amount_trend, rate_trend
 from assay.comparison.outcomes import newest_first
 from assay.errors import UsageError
 from assay.ports import Store
+from assay.server.pages.places import compare_page, run_page
 from assay.server.pages.rendering import page, render
 from assay.server.requests import quoted
 from assay.server.state import state_of
@@ -94,12 +94,11 @@ def _series(target: str, points: Sequence[DescribedPoint]) -> Series:
     is_known = any(amount.value is not None for amount in costs)
     newest = points[-1].point
     base = baseline or (points[-2].point.run_id if len(points) > 1 else "")
-    query = urlencode({"base": base, "candidate": newest.run_id})
     return Series(
         target or "no target",
         len(points),
         f"{rate_words(newest.pass_rate)}, {newest.passed:,} of {newest.judged:,}",
-        f"/compare?{query}" if base else "",
+        compare_page(base, newest.run_id) if base else "",
         baseline,
         rate_trend([_point(point, baseline) for point in points], "Pass rate"),
         amount_trend(costs, "Cost", money, 0.0001) if is_known else None,
@@ -125,12 +124,12 @@ def _point(found: DescribedPoint, baseline: str) -> TrendPoint:
         not found.partial,
         bool(baseline) and baseline in found.baselines,
         ", ".join(filter(None, parts)),
-        f"/runs/{point.run_id}",
+        run_page(point.run_id),
     )
 
 
 def _amount(found: DescribedPoint, value: float | None) -> Amount:
-    return Amount(_name(found), value, f"/runs/{found.point.run_id}")
+    return Amount(_name(found), value, run_page(found.point.run_id))
 
 
 def _name(found: DescribedPoint) -> str:
