@@ -44,6 +44,10 @@ class TestCaseStore(Protocol):
         """
         ...
 
+    def tags(self) -> dict[str, int]:
+        """How many test cases have each tag, in lower case (`str.casefold`)."""
+        ...
+
     def change(
         self, case_id: str, changes: TestCaseChanges, now: datetime, known: str | None = None
     ) -> Future[TestCase]:
