@@ -12,6 +12,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from assay.ports import Store
 from assay.server.run_manager import Clock, RunManager, utc_now
+from assay.service.labelling import LabelQueues
 from assay.settings import Settings
 
 T = TypeVar("T")
@@ -26,6 +27,7 @@ class State(msgspec.Struct, frozen=True):
     store: Store
     run_manager: RunManager
     now: Clock = utc_now
+    label_queues: LabelQueues = msgspec.field(default_factory=LabelQueues)
     scans: asyncio.Semaphore = msgspec.field(default_factory=lambda: asyncio.Semaphore(MAX_SCANS))
 
     async def read(self, read: Callable[[], T], *, quick: bool = True) -> T:

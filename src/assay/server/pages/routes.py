@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.routing import Route
 
 from assay.server import docs
-from assay.server.pages import test_cases
+from assay.server.pages import labelling, test_cases
 from assay.server.pages.rendering import STATIC_FILES
 
-PAGES: list[Route] = [*docs.ROUTES, *test_cases.ROUTES, STATIC_FILES]
+PAGES: list[Route] = [*docs.ROUTES, *labelling.ROUTES, *test_cases.ROUTES, STATIC_FILES]
