@@ -34,6 +34,7 @@ lint: $(VENV)/installed-dev
 
 docs: $(VENV)/installed-dev
 	PYTHONPATH=tests $(BIN)/python tests/docs/tables.py
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tests/docs/keywords.py
 	$(BIN)/python tests/server/write_openapi.py
 
 bench: $(VENV)/installed-dev

@@ -30,7 +30,7 @@ from typing import Any, NamedTuple, Protocol, TextIO
 import msgspec
 
 from assay.errors import UsageError
-from assay.model.case import EvalCase, Suite
+from assay.model.case import EvalCase, EvalSuite
 from assay.model.context import Context
 from assay.model.message import Message
 from assay.model.observation import Observation
@@ -50,7 +50,7 @@ class Loader(Protocol):
     A file goes to the loader with the longest registered suffix that its name ends with.
     """
 
-    def load(self, file: Path, settings: Settings) -> Suite:
+    def load(self, file: Path, settings: Settings) -> EvalSuite:
         """Load the suite of a file; raises EvalFileErrors with all problems of the file."""
         ...
 
@@ -74,7 +74,7 @@ class Chunk(NamedTuple):
 class CaseStream(Protocol):
     """The cases of a `streamed` suite: validated while they are read, in any process.
 
-    A loader that supports it has `stream(file, settings) -> Suite` in addition to `load`.
+    A loader that supports it has `stream(file, settings) -> EvalSuite` in addition to `load`.
     """
 
     #: The name of the file in messages.

@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from random import Random
 from typing import NamedTuple
 
-from assay.model.case import EvalCase, Suite, Tier
+from assay.model.case import EvalCase, EvalSuite, Tier
 from assay.model.case_filter import parse_filter, row_of_case, suite_names
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.names import normal_name
@@ -116,7 +116,7 @@ class Plan:
 
     def __init__(
         self,
-        suites: Sequence[Suite],
+        suites: Sequence[EvalSuite],
         options: RunOptions,
         defaults: tuple[EvaluatorSpec, ...] = (),
         wanted: Callable[[int, EvalCase], bool] | None = None,
@@ -244,7 +244,7 @@ class Plan:
                 if self.matches(index, case):
                     yield self.planned_case(position, index, case)
 
-    def _has_tier(self, suite: Suite) -> bool:
+    def _has_tier(self, suite: EvalSuite) -> bool:
         return not self.options.tier or suite.tier in self.options.tier
 
     def matches(self, suite: int, case: EvalCase) -> bool:

@@ -13,7 +13,7 @@ import msgspec
 from assay.engine.cancellation import Cancellation
 from assay.engine.plan import Plan
 from assay.engine.rubric_gating import ungated_rubrics
-from assay.model.case import EvalCase, Suite
+from assay.model.case import EvalCase, EvalSuite
 from assay.model.comparison import CaseOutcome, CaseRef, Comparison
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.events import Listener
@@ -52,7 +52,7 @@ class RunSpec(msgspec.Struct, frozen=True):
     """
 
     settings: Settings
-    suites: Sequence[Suite]
+    suites: Sequence[EvalSuite]
     options: RunOptions
     store: Store
     results: ResultBuilder
@@ -113,7 +113,7 @@ def plan_of(spec: RunSpec) -> dict[str, Any]:
 class FileHashes:
     """The hashes of streamed eval files, computed in the background."""
 
-    def __init__(self, suites: Iterable[Suite]) -> None:
+    def __init__(self, suites: Iterable[EvalSuite]) -> None:
         pool = ThreadPoolExecutor(1)
         self._hashes = {
             suite.file: pool.submit(staleness.file_hash, Path(suite.file))
@@ -122,7 +122,7 @@ class FileHashes:
         }
         pool.shutdown(wait=False)
 
-    def of(self, suite: Suite) -> str | None:
+    def of(self, suite: EvalSuite) -> str | None:
         """The hash of the suite's file; None if the suite is not streamed."""
         future = self._hashes.get(suite.file)
         return None if future is None else future.result()
@@ -132,7 +132,7 @@ def headers_of(
     spec: RunSpec,
     plan: Plan,
     target_of: Callable[[int], str] = lambda index: "",
-    hash_of: Callable[[Suite], str | None] = lambda suite: None,
+    hash_of: Callable[[EvalSuite], str | None] = lambda suite: None,
 ) -> list[SuiteHeader]:
     """The header of each suite, as known before the first case is asked."""
     registry = staleness.load_registry(spec.settings)
