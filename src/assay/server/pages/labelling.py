@@ -8,79 +8,48 @@ import shlex
 from functools import partial
 from urllib.parse import quote, unquote, urlencode
 
-import msgspec
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from assay.charts.calibration import corrected_rates
-from assay.charts.intervals import rate_words
-from assay.charts.markup import Chart
-from assay.charts.squares import confusion_square
 from assay.comparison.outcomes import find_run
-from assay.model.case_content import CaseContent, message_text
 from assay.model.comparison import CaseRef
 from assay.model.label import AnswerLabel
-from assay.model.observed import Observed, decode_observed
 from assay.model.run import RunRecord
 from assay.model.test_case import storable
 from assay.server.envelope import ApiError, invalid
 from assay.server.forms import read_form
+from assay.server.pages.label_views import answer_of, standing_of
 from assay.server.pages.rendering import page, render
 from assay.server.runs import requested_run
 from assay.server.schemas import MAX_NAME, uuid_or_none
 from assay.server.state import State, state_of
 from assay.service.answer_labels import Labelled, put_label, remove_label
-from assay.service.calibration import why_not_corrected
 from assay.service.cases import case_at
-from assay.service.labelling import NEXT, Criterion, LabelQueue, LabelResult, criteria
-from assay.stats.calibration import agreement, kappa, sensitivity, specificity
-from assay.stats.estimates import Estimate
-from assay.text import points
+from assay.service.labelling import LabelQueue
 
 LABEL = "/label"
 #: Keeps the name of the author in the browser; it is a name, not a secret.
 AUTHOR = "assay-author"
-_YEAR = 365 * 24 * 3600
+_KEPT = f"Path={LABEL}; Max-Age={365 * 24 * 3600}; HttpOnly; SameSite=Lax"
 _VERDICTS = {"pass": True, "fail": False}
 _POSITION = re.compile("[0-9]{1,9}")
 
 
-class ShownAnswer(msgspec.Struct, frozen=True):
-    """An answer as a person sees it: nothing of what any evaluator said."""
-
-    position: int
-    id: str
-    content: CaseContent
-    question: list[tuple[str, str]]
-    criteria: list[Criterion]
-    observed: Observed
-    label: AnswerLabel | None
-
-
-class Standing(msgspec.Struct, frozen=True):
-    """How the judge compares with the labels so far; `mine` of them are the author's."""
-
-    mine: int
-    labels: int
-    square: Chart
-    rates: Chart
-    corrected: str
-    outlook: str
-    facts: list[tuple[str, str]]
-
-
 async def label_page(request: Request) -> Response:
-    """The next answer to label; without a name of the author, the form for it."""
+    """The next answer to label; before that, the form for the name of the author."""
     record = await _run(request)
     if isinstance(record, Response):
         return record
-    state, given = state_of(request), request.query_params
+    state, author = state_of(request), _author(request)
     queues = await _queues(state, record)
-    queue = _queue(queues, given.get("judge", ""))
-    author = _author(request)
-    labels = {} if queue is None else await _labels(state, record, queue)
-    at = _wanted(queue, labels, request) if queue is not None and author else None
-    shown = None if at is None else await _answer(state, record, queue, at, labels)
+    queue = _queue(queues, request.query_params.get("judge", ""))
+    labels, answer, quoted = dict[CaseRef, AnswerLabel](), None, ""
+    if queue is not None:
+        labels, quoted = await _labels(state, record, queue), shlex.quote(queue.judge.evaluator)
+        at = _wanted(queue, labels, request) if author else None
+        if at is not None:
+            view = await asyncio.to_thread(case_at, state.store, record, at)
+            answer = answer_of(view, queue, labels)
     return render(
         "label.html",
         request,
@@ -88,27 +57,23 @@ async def label_page(request: Request) -> Response:
         queues=queues,
         queue=queue,
         author=author,
-        answer=shown,
+        answer=answer,
         labels=labels,
-        said=given.get("said", ""),
-        standing=None if queue is None else _standing(queue, labels, author),
-        quoted_judge="" if queue is None else shlex.quote(queue.judge.evaluator),
+        said=request.query_params.get("said", ""),
+        standing=None if queue is None else standing_of(queue, labels, author),
+        quoted_judge=quoted,
         max_name=MAX_NAME,
     )
 
 
 async def set_author(request: Request) -> Response:
     """Keep the name of the author in the browser, and go on to the answers."""
-    record, form = (
-        await requested_run(request.path_params["run"], request),
-        await read_form(request),
-    )
+    record = await requested_run(request.path_params["run"], request)
+    form = await read_form(request)
     author = form.get("author", "").strip()
     if not 1 <= len(author) <= MAX_NAME or not storable(author):
         raise invalid(f"A name has 1 to {MAX_NAME} characters")
-    cookie = (
-        f"{AUTHOR}={quote(author, safe='')}; Path={LABEL}; Max-Age={_YEAR}; HttpOnly; SameSite=Lax"
-    )
+    cookie = f"{AUTHOR}={quote(author, safe='')}; {_KEPT}"
     return RedirectResponse(_address(record, form.get("judge", "")), 303, {"set-cookie": cookie})
 
 
@@ -161,7 +126,9 @@ async def _run(request: Request) -> RunRecord | Response:
 
 async def _queues(state: State, record: RunRecord) -> list[LabelQueue]:
     kept = state.label_queues.find(record)
-    return kept or await state.scan(partial(state.label_queues.make, state.store, record))
+    if kept is not None:
+        return kept
+    return await state.scan(partial(state.label_queues.make, state.store, record))
 
 
 def _queue(queues: list[LabelQueue], name: str) -> LabelQueue | None:
@@ -191,67 +158,6 @@ def _position(given: str, queue: LabelQueue) -> int:
     if _POSITION.fullmatch(given) and int(given) in queue.answers:
         return int(given)
     raise ApiError("NOT_FOUND", f"The judge {queue.judge.evaluator!r} judged no such answer")
-
-
-async def _answer(
-    state: State,
-    record: RunRecord,
-    queue: LabelQueue,
-    at: int,
-    labels: dict[CaseRef, AnswerLabel],
-) -> ShownAnswer:
-    view = await asyncio.to_thread(case_at, state.store, record, at)
-    first = next(trial for trial in view.trials if not trial.repeat and not trial.confirms)
-    messages = [(str(m.get("role", "user")), message_text(m)) for m in view.content.input]
-    return ShownAnswer(
-        at,
-        queue.answers[at].ref.id,
-        view.content,
-        messages,
-        criteria(view.content, queue.judge.evaluator),
-        decode_observed(msgspec.json.encode(first.observation)),
-        labels.get(queue.answers[at].ref),
-    )
-
-
-def _standing(
-    queue: LabelQueue, labels: dict[CaseRef, AnswerLabel], author: str
-) -> Standing | None:
-    """None without a label."""
-    result = queue.so_far(labels)
-    raw, table = result.raw, result.table
-    if raw is None or not table.n:
-        return None
-    corrected, agreed = result.corrected, table.right_passes + table.right_failures
-    return Standing(
-        sum(label.author == author for label in labels.values()),
-        table.n,
-        confusion_square(table),
-        corrected_rates(raw, corrected, result.judged, table.n),
-        rate_words(corrected) if corrected else f"not known: {why_not_corrected(table)}",
-        _outlook(result),
-        [
-            ("both say the same", f"{agreed:,} of {table.n:,}: {rate_words(agreement(table))}"),
-            ("kappa, where 0 is guessing and 1 is full agreement", _numbers(kappa(table))),
-            ("of the good answers, the judge passes", rate_words(sensitivity(table))),
-            ("of the bad answers, the judge fails", rate_words(specificity(table))),
-        ],
-    )
-
-
-def _outlook(result: LabelResult) -> str:
-    """What the next labels would bring."""
-    if result.gain is None or result.corrected is None:
-        return ""
-    width = points(result.corrected.high - result.corrected.low)
-    more = f"{NEXT} more labels would make it about {points(result.gain)} points narrower."
-    return f"The interval of the corrected rate is {width} points wide. {more}"
-
-
-def _numbers(found: Estimate | None) -> str:
-    if found is None:
-        return "not known: all labels and verdicts are the same"
-    return f"{found.estimate:.2f} ({found.low:.2f} to {found.high:.2f})"
 
 
 def _author(request: Request) -> str:
