@@ -23,6 +23,9 @@ from assay.model.run import place_of, position_of
 
 #: The tiers in the order in which they are asked. Rubric cases wait for all others.
 TIERS: tuple[Tier, ...] = ("golden", "labeled", "regression", "suite", "rubric")
+#: So many neighbouring trials are shuffled together. Trials that are asked one after the other are
+#: then near each other in the file and in the store, which fit into their caches.
+SHUFFLED_TOGETHER = 1024
 #: The lower bits of a trial's number are the repeat, the others the position.
 _REPEAT_BITS = 16
 
@@ -67,6 +70,17 @@ def _number(position: int, repeat: int) -> int:
 
 def _trial(number: int) -> tuple[int, int]:
     return number >> _REPEAT_BITS, number & (1 << _REPEAT_BITS) - 1
+
+
+def _shuffled(numbers: array[int], seed: int | None) -> Iterator[int]:
+    """The trials block by block, with the blocks and each of them shuffled."""
+    random = Random(seed)
+    starts = list(range(0, len(numbers), SHUFFLED_TOGETHER))
+    random.shuffle(starts)
+    for start in starts:
+        block = numbers[start : start + SHUFFLED_TOGETHER]
+        random.shuffle(block)
+        yield from block
 
 
 class DefaultEvaluators:
@@ -188,9 +202,8 @@ class Plan:
             if tier not in tiers:
                 continue
             numbers = array("Q", self._numbers(tier))
-            if shuffled:
-                Random(self.options.seed).shuffle(numbers)
-            yield from self._remaining(numbers, finished)
+            order = _shuffled(numbers, self.options.seed) if shuffled else numbers
+            yield from self._remaining(order, finished)
 
     def order(self, tiers: Collection[Tier]) -> array[int]:
         """The positions of the cases of some tiers, all together, shuffled by the seed."""

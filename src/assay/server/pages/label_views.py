@@ -18,6 +18,7 @@ from assay.service.labelling import NEXT, Criterion, LabelQueue, LabelResult, cr
 from assay.stats.calibration import agreement, kappa, sensitivity, specificity
 from assay.stats.estimates import Estimate
 from assay.text import points
+from assay.web.content import Html, answer_html
 
 
 class ShownAnswer(msgspec.Struct, frozen=True):
@@ -28,6 +29,7 @@ class ShownAnswer(msgspec.Struct, frozen=True):
     question: list[tuple[str, str]]
     criteria: list[Criterion]
     observed: Observed
+    drawn: Html
     label: AnswerLabel | None
 
 
@@ -46,13 +48,15 @@ class Standing(msgspec.Struct, frozen=True):
 def answer_of(view: CaseView, queue: LabelQueue, labels: dict[CaseRef, AnswerLabel]) -> ShownAnswer:
     """The first answer to a case, which is the one that the judge is compared on."""
     first = next(trial for trial in view.trials if not trial.repeat and not trial.confirms)
+    observed = decode_observed(msgspec.json.encode(first.observation))
     ref = queue.answers[view.row.position].ref
     return ShownAnswer(
         view.row.position,
         ref.id,
         [(str(m.get("role", "user")), message_text(m)) for m in view.content.input],
         criteria(view.content, queue.judge.evaluator),
-        decode_observed(msgspec.json.encode(first.observation)),
+        observed,
+        answer_html(observed.response),
         labels.get(ref),
     )
 

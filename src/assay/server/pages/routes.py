@@ -5,7 +5,15 @@ from __future__ import annotations
 from starlette.routing import Route
 
 from assay.server import docs
-from assay.server.pages import labelling, test_cases
+from assay.server.pages import case, labelling, run, runs, test_cases
 from assay.server.pages.rendering import STATIC_FILES
 
-PAGES: list[Route] = [*docs.ROUTES, *labelling.ROUTES, *test_cases.ROUTES, STATIC_FILES]
+PAGES: list[Route] = [
+    *runs.ROUTES,
+    *run.ROUTES,
+    *case.ROUTES,
+    *labelling.ROUTES,
+    *test_cases.ROUTES,
+    *docs.ROUTES,
+    STATIC_FILES,
+]
