@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from e2e.projects import Project
 
+#: The judge says this of every answer, and the page shows it nowhere.
+SECRET_OF_THE_JUDGE = "as-the-judge-sees-it"
 _AGENT = """
 import json
 
