@@ -17,7 +17,7 @@ from assay.model.run import RunRecord
 from assay.registry import reporters
 from assay.results.run import result_of
 from assay.server.envelope import ApiError
-from assay.server.pages.case_lists import list_cases, read_place
+from assay.server.pages.case_lists import CaseList, list_cases, read_place
 from assay.server.pages.overviews import MAX_RATES, RunOverview
 from assay.server.pages.places import compare_page, download, run_page
 from assay.server.pages.rendering import page, render
@@ -33,12 +33,13 @@ _CHUNK = 1 << 16
 async def get(request: Request) -> Response:
     """The page of a run that has ended, or of one in progress."""
     state, record = state_of(request), await requested_run(request.path_params["id"], request)
-    overview = state.overviews.find(record)
-    if overview is None:
-        making = partial(state.overviews.make, record, state.store, state.settings)
-        overview = await state.scan(making, request)
     place = read_place(record.id, dict(request.query_params))
-    cases = await state.scan(partial(list_cases, place, state.store, record), request)
+
+    def read() -> tuple[RunOverview, CaseList]:
+        overview = state.overviews.of(record, state.store, state.settings)
+        return overview, list_cases(place, state.store, record, state.overviews.facets)
+
+    overview, cases = await state.scan(read, request)
     return render("run.html", request, **_values(record, overview), cases=cases)
 
 
