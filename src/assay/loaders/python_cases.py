@@ -161,9 +161,12 @@ def _text(value: str, name: str) -> str:
     text = value if type(value) is str else str.__str__(value)
     try:
         text.encode()
+        wrong = "a NUL" if "\0" in text else ""
     except UnicodeEncodeError:
-        message = f"{name!r} has half of a surrogate pair, which cannot be stored"
-        raise _NotPlain("bad-character", message, "remove it") from None
+        wrong = "half of a surrogate pair"
+    if wrong:
+        message = f"{name!r} has {wrong}, which cannot be stored"
+        raise _NotPlain("bad-character", message, "remove it")
     return text
 
 

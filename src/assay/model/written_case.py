@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel
@@ -147,6 +147,11 @@ def evaluator_entry(spec: EvaluatorSpec, *, names: bool = False) -> Any:
     if spec.name and (names or not re.fullmatch(rf"{re.escape(spec.type)}(_\d+)?", spec.name)):
         entry["name"] = spec.name
     return entry
+
+
+def functions_of(case: EvalCase) -> Iterator[str]:
+    """The names of the evaluators that are functions of the project, given as objects."""
+    return (spec.name or spec.type for _, spec in case.walk_evaluators() if is_function(spec))
 
 
 def is_function(spec: EvaluatorSpec) -> bool:

@@ -1,8 +1,10 @@
-"""`assay.Suite`: a list of cases that can be made in Python and run."""
+"""`assay.Suite`: a list of cases that can be made in Python, run and saved."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from pathlib import Path
 
 from msgspec.structs import asdict, force_setattr
 
@@ -37,6 +39,12 @@ class Suite(EvalSuite, frozen=True, kw_only=True):
         if given and isinstance(self.cases, (list, tuple)):
             inheriting = imported("assay.loaders.python_cases:inheriting", PluginError)
             force_setattr(self, "cases", inheriting(self.cases, given))
+
+    def save(self, file: str | os.PathLike[str]) -> None:
+        """Write a YAML file that loads to equal cases, in place of an earlier one."""
+        from assay.service.saving import save  # few need it
+
+        save(self, Path(file))
 
     @classmethod
     def of(cls, suite: EvalSuite) -> Suite:

@@ -88,6 +88,7 @@ WRONG: dict[str, tuple[Callable[[], Any], str, str]] = {
         "bad-number",
         "'expected_output' is nan",
     ),
+    "a NUL": (lambda: Case("a", "\0"), "bad-character", "'input' has a NUL"),
     "half a character": (lambda: Case("a", "\ud800"), "bad-character", "half of a surrogate"),
     "an evaluator": (lambda: contains(5), "wrong-type", "'value' is 5; it must be text"),  # type: ignore[arg-type]
     "an evaluator without its key": (lambda: contains(), "missing-key", "'value' is missing"),
