@@ -5,13 +5,14 @@ from __future__ import annotations
 from starlette.routing import Route
 
 from assay.server import docs
-from assay.server.pages import case, run, runs, test_cases
+from assay.server.pages import case, live, run, runs, test_cases
 from assay.server.pages.rendering import STATIC_FILES
 
 PAGES: list[Route] = [
     *runs.ROUTES,
     *run.ROUTES,
     *case.ROUTES,
+    *live.ROUTES,
     *test_cases.ROUTES,
     *docs.ROUTES,
     STATIC_FILES,

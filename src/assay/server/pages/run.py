@@ -16,11 +16,14 @@ from assay.model.case_filter import parse_filter
 from assay.model.run import RunRecord
 from assay.registry import reporters
 from assay.results.run import result_of
+from assay.server.callers import caller_of
 from assay.server.envelope import ApiError
 from assay.server.pages.case_lists import CaseList, list_cases, read_place
+from assay.server.pages.live import live_of
 from assay.server.pages.overviews import MAX_RATES, RunOverview
 from assay.server.pages.places import compare_page, download, run_page
 from assay.server.pages.rendering import page, render
+from assay.server.run_manager import SERVE, is_unfinished
 from assay.server.runs import requested_run
 from assay.server.state import State, state_of
 from assay.service.showing import matching, narrowed
@@ -34,6 +37,10 @@ async def get(request: Request) -> Response:
     """The page of a run that has ended, or of one in progress."""
     state, record = state_of(request), await requested_run(request.path_params["id"], request)
     place = read_place(record.id, dict(request.query_params))
+    if is_unfinished(record) and not request.query_params:
+        live = await live_of(record, state)
+        may_cancel = caller_of(request).may_write and record.started_by == SERVE
+        return render("live.html", request, run=record, live=live, may_cancel=may_cancel)
 
     def read() -> tuple[RunOverview, CaseList]:
         overview = state.overviews.of(record, state.store, state.settings)
