@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.routing import Route
 
 from assay.server import docs
-from assay.server.pages import case, live, run, runs, test_cases
+from assay.server.pages import case, compare, live, run, runs, test_cases, trend
 from assay.server.pages.rendering import STATIC_FILES
 
 PAGES: list[Route] = [
@@ -13,6 +13,8 @@ PAGES: list[Route] = [
     *run.ROUTES,
     *case.ROUTES,
     *live.ROUTES,
+    *compare.ROUTES,
+    *trend.ROUTES,
     *test_cases.ROUTES,
     *docs.ROUTES,
     STATIC_FILES,
