@@ -6,7 +6,7 @@ import msgspec
 
 from assay.charts.calibration import corrected_rates
 from assay.charts.intervals import rate_words
-from assay.charts.markup import Chart
+from assay.charts.markup import Chart, Html
 from assay.charts.squares import confusion_square
 from assay.model.case_content import message_text
 from assay.model.case_view import CaseView
@@ -18,7 +18,7 @@ from assay.service.labelling import NEXT, Criterion, LabelQueue, LabelResult, cr
 from assay.stats.calibration import agreement, kappa, sensitivity, specificity
 from assay.stats.estimates import Estimate
 from assay.text import points
-from assay.web.content import Html, answer_html
+from assay.web.content import answer_html
 
 
 class ShownAnswer(msgspec.Struct, frozen=True):
