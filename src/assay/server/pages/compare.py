@@ -32,6 +32,12 @@ from assay.server.state import State, state_of
 from assay.service.compared_runs import LIST_NAMES, ComparedRuns, ListName
 from assay.text import count
 
+#: The lists that the verdict leads to, as nouns.
+_LINKED: dict[ListName, tuple[str, ...]] = {
+    "regressed": ("regressed case",),
+    "fixed": ("fixed case",),
+    "not-comparable": ("case that changed", "cases that changed"),
+}
 #: How many cases of a list are on a page.
 LISTED = 20
 
@@ -92,8 +98,8 @@ def _values(
         "heads": heads_of(found),
         "run_pages": (run_page(found.base.id), run_page(found.candidate.id)),
         "links": [
-            (f"See the {sizes[each]:,} {TITLES[each].lower()}", address.of(each))
-            for each in ("regressed", "fixed", "not-comparable")
+            (f"See {count(sizes[each], *nouns)}", address.of(each))
+            for each, nouns in _LINKED.items()
             if sizes[each]
         ],
         "attempts": attempts_of(pairs, address, shown) if shown == "flaky" and pairs else None,

@@ -21,7 +21,7 @@ from assay.model.result import Outcome
 from assay.reporters.comparison_words import rate_change, what_changed
 from assay.reporters.pair_words import BRIEF, FEW, Side, expected, sides
 from assay.reporters.words import accepted
-from assay.server.pages.places import case_list, compare_page
+from assay.server.pages.places import case_list, compare_page, short_id
 from assay.service.compared_runs import ComparedRuns, ListName, Pair
 
 TITLES: dict[ListName, str] = {
@@ -96,7 +96,7 @@ class Address(msgspec.Struct, frozen=True):
 def heads_of(found: ComparedRuns) -> tuple[str, str]:
     """What the runs are called above their answers: `main (v1)`."""
     before, now = (
-        (asked if not run.id.startswith(asked) else run.id[:8])
+        (asked if not run.id.startswith(asked) else short_id(run.id))
         + (f" ({run.target})" if run.target else "")
         for asked, run in zip(found.asked, (found.base, found.candidate), strict=True)
     )

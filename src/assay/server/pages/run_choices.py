@@ -8,6 +8,7 @@ import msgspec
 
 from assay.model.run import RunRecord
 from assay.ports import Store
+from assay.server.pages.places import short_id
 from assay.service.compared_runs import ComparedRuns
 from assay.text import percent
 
@@ -70,5 +71,5 @@ def _described(run: RunRecord, names: dict[str, str]) -> str:
         started = datetime.fromisoformat(run.started_at).strftime("%-d %b %H:%M")
     except ValueError:
         started = run.started_at
-    parts = [run.id[:8], started, run.target, rate, names.get(run.id, "")]
+    parts = [short_id(run.id), started, run.target, rate, names.get(run.id, "")]
     return ", ".join(filter(None, parts))
