@@ -16,7 +16,7 @@ demo: $(VENV)/installed
 test: lint
 	$(BIN)/pytest -n $(WORKERS) -m "not full"
 
-test-all: lint test-lowest $(VENV)/installed-llm $(VENV)/installed-oracles $(VENV)/installed-browser chromium
+test-all: lint test-lowest $(VENV)/installed-llm $(VENV)/installed-oracles $(VENV)/installed-ray $(VENV)/installed-browser chromium
 	ASSAY_TEST_PROFILE=full $(BIN)/pytest -n $(WORKERS)
 
 # Pages in a browser; part of test-all.
@@ -44,6 +44,7 @@ bench: $(VENV)/installed-dev
 	$(BIN)/python benchmarks/compare.py
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/serve.py
+	$(BIN)/python benchmarks/pytest_plugin.py
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Assay needs Python 3.11 or newer; name one with PYTHON=..."; exit 1; }
@@ -82,6 +83,11 @@ chromium:
 	  echo "  ASSAY_TEST_PROFILE=full $(BIN)/pytest -n $(WORKERS) --ignore tests/browser"; \
 	  exit 1; \
 	}
+
+# An engine for clusters, too large for every machine that runs the tests.
+$(VENV)/installed-ray: $(VENV)/installed-dev
+	$(PIP) install -c constraints.txt ray
+	@touch $@
 
 $(VENV)-lowest/installed: pyproject.toml constraints-lowest.txt
 	$(PYTHON) -m venv $(VENV)-lowest

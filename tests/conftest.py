@@ -13,6 +13,8 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:
     from contract.postgres import Server
 
+pytest_plugins = ["pytester"]
+
 # pytest explains plain asserts of a conformance suite only if the module is registered.
 pytest.register_assert_rewrite("assay.testing")
 

@@ -179,7 +179,8 @@ class Store(Cache, Protocol):
     written; a run or baseline that does not exist is a NotInStore. `put` is the exception: it
     returns at once and may lose the reply, which is then only asked for again; `keep` is for what
     cannot be asked for again. `assay.testing.stores.StoreConformance` tests a store for all of
-    this. A store may have `remote = True`: its reads wait for another machine.
+    this. A store may have `remote = True`: its reads wait for another machine, and other machines
+    may open it too. It then has `permits`, a Permits.
     """
 
     @property
@@ -352,6 +353,7 @@ class Executor(Protocol):
       `workers` None.
     - `remote = True`: its processes may be on other machines, so they share nothing with this one
       but the store.
+    - `processes`: how many there are; known when the first piece is taken.
     """
 
     def run(self, order: WorkOrder, pieces: Iterable[bytes]) -> AsyncGenerator[bytes, None]:

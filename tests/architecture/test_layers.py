@@ -56,7 +56,7 @@ LAYERS: list[list[str]] = [
     ["loaders", "evaluators", "targets", "executors", "stores", "reporters"],
     ["suites", "targets.pool", "engine", "results", "comparison"],
     ["service"],
-    ["testing", "server", "cli", "", "__main__"],
+    ["testing", "server", "cli", "pytest_plugin", "", "__main__"],
 ]
 #: Layers whose members import those that stand before them; of the others they never do.
 ORDERED = {0, 1, 3, 5}

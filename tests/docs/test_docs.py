@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 import pytest
+import pytest_options
 from jsonschema import Draft202012Validator
 from pages import Page, Story, code_words, fits, whole
 from tables import (
@@ -371,6 +372,11 @@ def test_generated_tables_are_fresh(name: str) -> None:
     for title in titles:
         if name not in (page_of("expect"), page_of("python")):
             assert all(row["Meaning"] for row in PAGES[name].table(title)), title
+
+
+def test_options_of_the_pytest_plugin_are_fresh() -> None:
+    text = pytest_options.FILE.read_text(encoding="utf-8")
+    assert pytest_options.rewritten(text) == text, "write the table anew with make docs"
 
 
 def test_golden_keys() -> None:

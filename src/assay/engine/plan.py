@@ -25,7 +25,7 @@ from assay.model.run import place_of, position_of
 TIERS: tuple[Tier, ...] = ("golden", "labeled", "regression", "suite", "rubric")
 #: So many neighbouring trials are shuffled together. Trials that are asked one after the other are
 #: then near each other in the file and in the store, which fit into their caches.
-SHUFFLED_TOGETHER = 1024
+SHUFFLED_TOGETHER = 512
 #: The lower bits of a trial's number are the repeat, the others the position.
 _REPEAT_BITS = 16
 
@@ -286,8 +286,12 @@ class Plan:
     def planned_case(self, position: int, suite: int, case: EvalCase) -> PlannedCase:
         """The case with default evaluators if it has none of its own, and its repeats."""
         case = self._defaults.applied(case)
-        repeats = self.options.repeat or case.repeat or 1
-        return PlannedCase(position, suite, case, 1 if case.skip is not None else repeats)
+        return PlannedCase(position, suite, case, repeats_of(case, self.options))
+
+
+def repeats_of(case: EvalCase, options: RunOptions) -> int:
+    """How often a case is asked; one that is skipped is recorded once."""
+    return 1 if case.skip is not None else options.repeat or case.repeat or 1
 
 
 def _matches_any(case_id: str, patterns: Iterable[str]) -> bool:

@@ -31,6 +31,8 @@ from assay.suites import staleness
 Compare = Callable[[str, Sequential | None], Comparison]
 #: Describes the work of a run on one of its streamed suites, which has this number.
 Describe = Callable[[RunRecord, int], WorkOrder]
+#: Describes the work of asking the trials of a run.
+DescribeLive = Callable[[RunRecord], WorkOrder]
 
 
 class ResultBuilder(Protocol):
@@ -46,7 +48,7 @@ class RunSpec(msgspec.Struct, frozen=True):
 
     `resumed` is the run to resume, `origin` the run that cases or answers are taken from.
     `describe` and the `executor` are for its streamed suites; if `workers_save`, its workers save
-    their trials themselves.
+    their trials themselves. With `describe_live`, its workers also ask live targets.
     `targets` are the only targets and judges that may be called by name; None allows all.
     With `reports` the run is recorded as unreported, for the caller to report it.
     """
@@ -73,6 +75,7 @@ class RunSpec(msgspec.Struct, frozen=True):
     accepts: Callable[[CaseRef], bool] = lambda ref: False
     listen: Listener = lambda event: None
     describe: Describe | None = None
+    describe_live: DescribeLive | None = None
     executor: Executor | None = None
     workers_save: bool = False
     cancellation: Cancellation = msgspec.field(default_factory=Cancellation)

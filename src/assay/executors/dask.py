@@ -36,6 +36,8 @@ class Dask:
     def __init__(self, address: str = "", workers: int | None = None) -> None:
         self._address = address
         self._workers = workers or len(os.sched_getaffinity(0))
+        #: How many processes the cluster has.
+        self.processes = 1
 
     @classmethod
     def at(cls, address: str, workers: int | None) -> Dask:
@@ -58,7 +60,8 @@ class Dask:
                     future.release()
 
             async def processes() -> int:
-                return len(await client.nthreads())
+                self.processes = len(await client.nthreads())
+                return self.processes
 
             try:
                 async with aclosing(windowed(submit, pieces, processes)) as results:

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mappi
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, date, datetime
 from functools import partial
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Unpack, cast
 
@@ -29,7 +30,7 @@ from assay.engine.resuming import resumable
 from assay.engine.run_spec import Compare, RunSpec, project_path
 from assay.errors import StoreError, UsageError, error_for
 from assay.model.case import EvalCase, EvalSuite
-from assay.model.comparison import Comparison
+from assay.model.comparison import CaseRef, Comparison
 from assay.model.events import Listener, Notice
 from assay.model.keywords import OptionKeys
 from assay.model.options import DerivedRun, RunOptions
@@ -92,6 +93,8 @@ class RunRequest(msgspec.Struct, frozen=True):
     targets: Collection[str] | None = None
     #: The run to compare with, as an object; otherwise the options name it.
     baseline: RunResult | None = None
+    #: The cases to run; None for all. Such a run cannot be resumed.
+    only: frozenset[CaseRef] | None = None
 
     @property
     def earlier(self) -> str | None:
@@ -119,7 +122,7 @@ def run(
 
 
 async def _run(request: RunRequest, options: Mapping[str, Any]) -> Run:
-    async with _separate(request.target) as asked, _separate(request.judge) as judging:
+    async with separate(request.target) as asked, separate(request.judge) as judging:
         return await execute(replace(request, target=asked, judge=judging), options)
 
 
@@ -215,6 +218,8 @@ def _run_spec(
         resumes=request.resume == "",
     )
     base, origin = _find_base(request.baseline, options, store), _origin(request, earlier)
+    if request.only is not None:
+        origin |= {"only": _digest(request.only)}
     # A run based on another one looks its cases up, which a stream cannot do.
     request = replace(request, stream=request.stream and not origin and not options.of)
     suites, paths = _suites(request, options, settings, store, earlier)
@@ -230,8 +235,8 @@ def _run_spec(
         store=store,
         results=RunResultBuilder(settings),
         paths=paths,
-        target=_as_target(request.target),
-        judge=_as_target(request.judge),
+        target=as_target(request.target),
+        judge=as_target(request.judge),
         targets=request.targets,
         defaults=defaults,
         sources={"seed": seeds.data, "snapshot": snapshot.capture(settings) or {}},
@@ -246,6 +251,7 @@ def _run_spec(
         origin=origin,
     )
     spec = selection.only_selected(_with_origin(spec))
+    spec = spec if request.only is None else selection.only_these(spec, request.only)
     spec = with_work(spec, request.store or settings.config.store)
     if request.resume is None:
         return spec
@@ -269,6 +275,11 @@ def _origin(request: RunRequest, earlier: RunRecord | None) -> dict[str, str]:
     if request.resume:
         return {how: earlier.plan[how] for how in _ORIGINS if how in earlier.plan}
     return {"rerunFailed" if request.rerun_failed is not None else "regraded": earlier.id}
+
+
+def _digest(refs: Iterable[CaseRef]) -> str:
+    """A short text that is the same for the same cases."""
+    return blake2b(msgspec.json.encode(sorted(refs)), digest_size=8).hexdigest()
 
 
 def _with_origin(spec: RunSpec) -> RunSpec:
@@ -374,9 +385,9 @@ def _report(warnings: Sequence[Problem], request: RunRequest, options: RunOption
 
 
 @asynccontextmanager
-async def _separate(target: AnyTarget | None) -> AsyncIterator[str | Target | None]:
+async def separate(target: AnyTarget | None) -> AsyncIterator[str | Target | None]:
     """A target for our own event loop: what a function uses cannot belong to that loop."""
-    made = _as_target(target, isolated=True)
+    made = as_target(target, isolated=True)
     if made is None or made is target:
         yield cast("str | Target | None", target)
         return
@@ -386,7 +397,7 @@ async def _separate(target: AnyTarget | None) -> AsyncIterator[str | Target | No
         await made.close()
 
 
-def _as_target(target: AnyTarget | None, *, isolated: bool = False) -> Target | None:
+def as_target(target: AnyTarget | None, *, isolated: bool = False) -> Target | None:
     """The Target, unless it is only named. A function is called in this event loop, or apart."""
     if target is None or isinstance(target, str):
         return None

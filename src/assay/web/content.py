@@ -14,6 +14,8 @@ from typing import Any
 
 import msgspec
 
+from assay.charts.markup import Html
+
 #: Longer texts are shown as they are.
 MAX_DRAWN = 100_000
 #: Marks within longer lines are shown as they are: each could begin an emphasis or a link.
@@ -31,15 +33,6 @@ _MARKS = re.compile(
     r"|\*\*(?P<strong>[^*]{1,500})\*\*|\*(?P<em>[^*\s][^*]{0,500})\*"
     r"|!?\[(?P<text>[^\[\]]{0,300})\]\((?P<to>[^()\s]{1,500})\)"
 )
-
-
-class Html(str):
-    """Escaped markup, which templates insert unchanged."""
-
-    __slots__ = ()
-
-    def __html__(self) -> Html:
-        return self
 
 
 def visible(text: str) -> str:

@@ -19,7 +19,7 @@ from assay.ports import WorkOrder
 from assay.registry import evaluators, executors
 from assay.service import eval_files
 from assay.service.runs import RunHooks, RunRequest, execute
-from assay.service.work import make_grader
+from assay.service.workers import make_grader
 from assay.stores.postgres_store import PostgresStore
 from assay.targets.scripted import ScriptedTarget
 from contract.clusters import SECRET
@@ -305,9 +305,9 @@ def test_a_worker_without_the_folder_refuses(
 
 
 def make_order(**values: Any) -> bytes:
-    empty = dict.fromkeys(("run_id", "root", "folder", "file"), "")
-    order: dict[str, Any] = empty | {"modules": [], "files": [], "options": {}, "sources": {}}
-    return json.dumps(order | {"suite": 0} | values).encode() + b"\n"
+    order: dict[str, Any] = dict.fromkeys(("run_id", "root", "folder"), "")
+    order |= {"modules": [], "files": [], "suites": {}, "options": {}, "sources": {}}
+    return json.dumps(order | values).encode() + b"\n"
 
 
 def test_a_cluster_is_refused_a_store_of_this_machine(streamed: Project) -> None:

@@ -11,6 +11,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from assay.charts.markup import Html
 from assay.comparison.outcomes import find_run
 from assay.errors import NotInStore
 from assay.model.case_view import CaseView
@@ -28,7 +29,7 @@ from assay.server.pages.rendering import page, render
 from assay.server.runs import requested_run
 from assay.server.state import State, state_of
 from assay.service.cases import case_at, find_case
-from assay.web.content import Html, answer_html, json_tree
+from assay.web.content import answer_html, json_tree
 
 #: The most calls that are listed.
 MAX_CALLS = 200
@@ -132,7 +133,7 @@ def _case(state: State, record: RunRecord, position: int, place: Place, address:
         before=answered,
         diff=[] if answered is None else list(word_diff(answered, raw)),
         copies=list(copies_of(view, record, state, address)),
-        around=around(place, store, record, position),
+        around=around(place, store, record, position, state.overviews.facets),
     )
 
 

@@ -46,6 +46,8 @@ _FOREVER = "public, max-age=31536000, immutable"
 #: The pages in the header: section, address and label; and the one that the name leads to.
 PAGES: tuple[tuple[str, str, str], ...] = (
     ("runs", "/", "Runs"),
+    ("compare", "/compare", "Compare"),
+    ("trend", "/trend", "Trend"),
     ("test-cases", "/test-cases", "Test cases"),
 )
 HOME = "/"
