@@ -16,7 +16,7 @@ def test_a_person_goes_from_the_verdict_to_the_reason_by_keyboard(tab: Tab, site
     page = tab.page
     expect(page.get_by_role("heading", level=1)).to_contain_text("Worse: 1 lost (1 repeated)")
     tab.check()
-    page.get_by_role("link", name="See the 1 regressed").focus()
+    page.get_by_role("link", name="See 1 regressed case").focus()
     page.keyboard.press("Enter")
     page.get_by_role("link", name="oslo-alert").focus()
     page.keyboard.press("Enter")
