@@ -24,6 +24,7 @@ class OptionKeys(TypedDict, total=False):
 
     workers: int | None
     executor: str | None
+    workers_per_machine: int | None
     repeat: int | None
     timeout_seconds: float | None
     timeout: float | None
@@ -76,6 +77,9 @@ class CaseKeys(TypedDict, total=False):
     skip: str | None
     cluster: str | None
     critical: bool
+    stubs: Mapping[str, Any]
+    max_turns: int | None
+    maxTurns: int | None
 
 
 class EvaluatorKeys(TypedDict, total=False):
