@@ -153,6 +153,7 @@ class Report {
     const wanted = JSON.stringify([filter, sort, group]);
     if (wanted !== this.listed && (await this.list())) this.listed = wanted;
     await this.showCase();
+    dispatchEvent(new Event("report-shown"));
   }
 
   /** Shows the cases that match; false if that was stopped. */
@@ -332,8 +333,8 @@ function gridColumns(table) {
  * @param {import("./report_data.js").Table} table
  */
 function sortRows(rows, sort, table) {
-  const key = sort.replace(/^-/, "");
-  const column = { outcome: table.columns.outcome, id: table.columns.id, score: table.columns.score,
+  const key = sort.replace(/^-/, "") || "outcome";
+  const column = { outcome: ranks(table), id: table.idRanks(), score: table.columns.score,
     tokens: table.columns.tokens, cost: table.columns.cost, latency: table.columns.latency }[key];
   if (column === undefined) return;
   const sign = sort.startsWith("-") ? -1 : 1;
@@ -343,6 +344,18 @@ function sortRows(rows, sort, table) {
     if (a === null) return 1;
     if (b === null) return -1;
     return a < b ? -sign : sign;
+  });
+}
+
+/**
+ * What should be looked at first: regressions, failures, errors, flaky cases, new passes.
+ * @param {import("./report_data.js").Table} table
+ */
+function ranks(table) {
+  const order = ["regressed", "failed", "errored", "flaky", "fixed", "passed", "skipped"];
+  return Array.from({ length: table.count }, (_, row) => {
+    const rank = order.indexOf(standing(table, row)[0]);
+    return rank < 0 ? order.length : rank;
   });
 }
 

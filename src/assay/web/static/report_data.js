@@ -18,6 +18,23 @@ export class Table {
     this.kinds = meta.kinds;
     this.outcomes = meta.outcomes;
     this.changes = meta.changes;
+    /** @type {Uint32Array | undefined} */
+    this.ranks = undefined;
+  }
+
+  /** The places of all ids in their order, which is computed once. */
+  idRanks() {
+    if (this.ranks === undefined) {
+      const { id } = this.columns;
+      const order = Uint32Array.from({ length: this.count }, (_, row) => row);
+      order.sort((one, other) => (id[one] < id[other] ? -1 : id[one] > id[other] ? 1 : one - other));
+      this.ranks = new Uint32Array(this.count);
+      for (let rank = 1; rank < this.count; rank++) {
+        const isNew = id[order[rank]] !== id[order[rank - 1]];
+        this.ranks[order[rank]] = this.ranks[order[rank - 1]] + (isNew ? 1 : 0);
+      }
+    }
+    return this.ranks;
   }
 
   /** @param {number} row */
@@ -56,9 +73,21 @@ export async function readTable() {
   return new Table(meta, columns);
 }
 
+/** Resolves once all of the file is there: details come after the script. */
+function wholeFile() {
+  if (document.readyState !== "loading") return Promise.resolve();
+  return new Promise((resolve) => document.addEventListener("DOMContentLoaded", resolve, { once: true }));
+}
+
 /** @param {string} id */
 export async function readText(id) {
-  const encoded = document.getElementById(id)?.textContent ?? "";
+  let element = document.getElementById(id);
+  // The last block that was read may not be complete yet.
+  if (element === null || element.nextSibling === null) {
+    await wholeFile();
+    element = document.getElementById(id);
+  }
+  const encoded = element?.textContent ?? "";
   const bytes = decoded(encoded);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   return new Response(stream).text();
