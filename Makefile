@@ -16,7 +16,7 @@ demo: $(VENV)/installed
 test: lint
 	$(BIN)/pytest -n $(WORKERS) -m "not full"
 
-test-all: lint test-lowest $(VENV)/installed-llm $(VENV)/installed-oracles $(VENV)/installed-browser chromium
+test-all: lint test-lowest $(VENV)/installed-llm $(VENV)/installed-oracles $(VENV)/installed-ray $(VENV)/installed-browser chromium
 	ASSAY_TEST_PROFILE=full $(BIN)/pytest -n $(WORKERS)
 
 # Pages in a browser; part of test-all.
@@ -34,6 +34,7 @@ lint: $(VENV)/installed-dev
 
 docs: $(VENV)/installed-dev
 	PYTHONPATH=tests $(BIN)/python tests/docs/tables.py
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tests/docs/keywords.py
 	$(BIN)/python tests/server/write_openapi.py
 
 bench: $(VENV)/installed-dev
@@ -81,6 +82,11 @@ chromium:
 	  echo "  ASSAY_TEST_PROFILE=full $(BIN)/pytest -n $(WORKERS) --ignore tests/browser"; \
 	  exit 1; \
 	}
+
+# An engine for clusters, too large for every machine that runs the tests.
+$(VENV)/installed-ray: $(VENV)/installed-dev
+	$(PIP) install -c constraints.txt ray
+	@touch $@
 
 $(VENV)-lowest/installed: pyproject.toml constraints-lowest.txt
 	$(PYTHON) -m venv $(VENV)-lowest

@@ -13,6 +13,8 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:
     from contract.postgres import Server
 
+pytest_plugins = ["pytester"]
+
 # pytest explains plain asserts of a conformance suite only if the module is registered.
 pytest.register_assert_rewrite("assay.testing")
 
@@ -38,3 +40,12 @@ def postgres() -> Iterator[Server]:
 
     with running() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def dask_cluster() -> Iterator[str]:
+    """The address of one dask cluster for all tests of a worker that need it."""
+    from contract.clusters import dask_running
+
+    with dask_running() as address:
+        yield address

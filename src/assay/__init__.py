@@ -18,7 +18,34 @@ if TYPE_CHECKING:
     from assay.errors import AssayError, EvalFileError, EvalFileErrors
     from assay.evaluators.python import evaluator
     from assay.evaluators.rubric import RubricEvaluator
-    from assay.model.case import EvalCase, Origin, Suite
+    from assay.loaders.factories import (
+        code_judge,
+        composite,
+        contains,
+        contains_all,
+        contains_any,
+        cost,
+        ends_with,
+        equals,
+        execution_metrics,
+        expect,
+        field_accuracy,
+        icontains,
+        icontains_any,
+        is_json,
+        json_schema,
+        latency,
+        llm_judge,
+        python,
+        regex,
+        rubric,
+        similarity,
+        starts_with,
+        token_usage,
+        tool_trajectory,
+    )
+    from assay.loaders.python_cases import Case
+    from assay.model.case import EvalCase, Origin
     from assay.model.comparison import CaseRef, Comparison
     from assay.model.context import Context
     from assay.model.evaluator import EvaluatorSpec
@@ -40,9 +67,11 @@ if TYPE_CHECKING:
     from assay.service.history import compare
     from assay.service.result import Run
     from assay.service.runs import arun, regrade, run
+    from assay.service.suite import Suite
 
 __all__ = [
     "AssayError",
+    "Case",
     "CaseRef",
     "Comparison",
     "Context",
@@ -70,13 +99,37 @@ __all__ = [
     "__version__",
     "aevaluate",
     "arun",
+    "code_judge",
     "compare",
+    "composite",
+    "contains",
+    "contains_all",
+    "contains_any",
+    "cost",
+    "ends_with",
+    "equals",
     "evaluate",
     "evaluator",
+    "execution_metrics",
+    "expect",
+    "field_accuracy",
+    "icontains",
+    "icontains_any",
+    "is_json",
+    "json_schema",
+    "latency",
     "lint",
+    "llm_judge",
     "load",
+    "python",
+    "regex",
     "regrade",
+    "rubric",
     "run",
+    "similarity",
+    "starts_with",
+    "token_usage",
+    "tool_trajectory",
     "validate",
 ]
 
@@ -84,7 +137,7 @@ _HOMES = {
     "assay.errors": ("AssayError", "EvalFileError", "EvalFileErrors"),
     "assay.evaluators.python": ("evaluator",),
     "assay.evaluators.rubric": ("RubricEvaluator",),
-    "assay.model.case": ("EvalCase", "Origin", "Suite"),
+    "assay.model.case": ("EvalCase", "Origin"),
     "assay.model.comparison": ("CaseRef", "Comparison"),
     "assay.model.context": ("Context",),
     "assay.model.evaluator": ("EvaluatorSpec",),
@@ -103,19 +156,49 @@ _HOMES = {
     "assay.problems": ("Problem",),
     "assay.service.eval_files": ("lint", "load", "validate"),
     "assay.service.evaluation": ("aevaluate", "evaluate"),
+    "assay.loaders.factories": (
+        "code_judge",
+        "composite",
+        "contains",
+        "contains_all",
+        "contains_any",
+        "cost",
+        "ends_with",
+        "equals",
+        "execution_metrics",
+        "expect",
+        "field_accuracy",
+        "icontains",
+        "icontains_any",
+        "is_json",
+        "json_schema",
+        "latency",
+        "llm_judge",
+        "python",
+        "regex",
+        "rubric",
+        "similarity",
+        "starts_with",
+        "token_usage",
+        "tool_trajectory",
+    ),
     "assay.service.history": ("compare",),
+    "assay.loaders.python_cases": ("Case",),
     "assay.service.result": ("Run",),
     "assay.service.runs": ("arun", "regrade", "run"),
+    "assay.service.suite": ("Suite",),
 }
 
 
-def __getattr__(name: str) -> Any:
-    from importlib import import_module
+if not TYPE_CHECKING:  # a type checker would take any name for a known one
 
-    for module, names in _HOMES.items():
-        if name in names:
-            return getattr(import_module(module), name)
-    raise AttributeError(f"module 'assay' has no attribute {name!r}")
+    def __getattr__(name: str) -> Any:
+        from importlib import import_module
+
+        for module, names in _HOMES.items():
+            if name in names:
+                return getattr(import_module(module), name)
+        raise AttributeError(f"module 'assay' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -30,7 +30,7 @@ from typing import Any, NamedTuple, Protocol, TextIO
 import msgspec
 
 from assay.errors import UsageError
-from assay.model.case import EvalCase, Suite
+from assay.model.case import EvalCase, EvalSuite
 from assay.model.context import Context
 from assay.model.message import Message
 from assay.model.observation import Observation
@@ -41,6 +41,7 @@ from assay.model.score import EvaluationScore
 from assay.problems import Problem
 from assay.settings import Settings
 from assay.store_parts import CaseIndex, LabelStore, LoginSessionStore, TestCaseStore
+from assay.version import __version__
 
 
 class Loader(Protocol):
@@ -49,7 +50,7 @@ class Loader(Protocol):
     A file goes to the loader with the longest registered suffix that its name ends with.
     """
 
-    def load(self, file: Path, settings: Settings) -> Suite:
+    def load(self, file: Path, settings: Settings) -> EvalSuite:
         """Load the suite of a file; raises EvalFileErrors with all problems of the file."""
         ...
 
@@ -73,7 +74,7 @@ class Chunk(NamedTuple):
 class CaseStream(Protocol):
     """The cases of a `streamed` suite: validated while they are read, in any process.
 
-    A loader that supports it has `stream(file, settings) -> Suite` in addition to `load`.
+    A loader that supports it has `stream(file, settings) -> EvalSuite` in addition to `load`.
     """
 
     #: The name of the file in messages.
@@ -178,7 +179,8 @@ class Store(Cache, Protocol):
     written; a run or baseline that does not exist is a NotInStore. `put` is the exception: it
     returns at once and may lose the reply, which is then only asked for again; `keep` is for what
     cannot be asked for again. `assay.testing.stores.StoreConformance` tests a store for all of
-    this. A store may have `remote = True`: its reads wait for another machine.
+    this. A store may have `remote = True`: its reads wait for another machine, and other machines
+    may open it too. It then has `permits`, a Permits.
     """
 
     @property
@@ -319,11 +321,13 @@ class Reporter(Protocol):
 class WorkOrder(msgspec.Struct, frozen=True):
     """Work as plain data, from which any process can build what does it; it is never pickled.
 
-    `maker` is the `module:function` that makes its Worker from `details`.
+    `maker` is the `module:function` that makes its Worker from `details`, in a process with the
+    same `version` of Assay.
     """
 
     maker: str
     details: bytes
+    version: str = __version__
 
 
 class Worker(Protocol):
@@ -341,7 +345,15 @@ class Executor(Protocol):
     """Does work in this process or elsewhere; its class is called without arguments.
 
     Every process that takes part makes the worker of an order once, and keeps it.
-    `assay.testing.executors.ExecutorConformance` tests an executor for all of this.
+    `assay.testing.executors.ExecutorConformance` tests an executor for all of this. These members
+    of the class are optional:
+
+    - `at(address, workers)`: a class method that makes one for `--executor NAME://ADDRESS` and
+      `--workers-per-machine`; without it, neither can be given. The address may be empty, and
+      `workers` None.
+    - `remote = True`: its processes may be on other machines, so they share nothing with this one
+      but the store.
+    - `processes`: how many there are; known when the first piece is taken.
     """
 
     def run(self, order: WorkOrder, pieces: Iterable[bytes]) -> AsyncGenerator[bytes, None]:

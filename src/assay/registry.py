@@ -6,7 +6,7 @@ Built-ins are registered in the same way as plugins.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from functools import cache, cached_property
 from importlib.metadata import Distribution, EntryPoint, EntryPoints, distributions, entry_points
@@ -88,6 +88,11 @@ class Registry(Generic[T]):
                 f"the {self.kind} {name!r} of {source} is already registered: {owner}"
             )
         self._loaded[name], self._added[name] = value, source
+
+    def forget(self, modules: Collection[str]) -> None:
+        """Undo what these modules have registered."""
+        for name in [n for n, s in self._added.items() if s.partition(":")[0] in modules]:
+            del self._added[name], self._loaded[name]
 
     @property
     def added(self) -> Mapping[str, str]:

@@ -111,6 +111,8 @@ class Config(Shape):
     tools: AnySource = None
     snapshot: LiveSource = None
     plugins: list[ModuleName] = Empty(list)
+    bundle: list[Annotated[Text, AfterValidator(_below_root)]] = Empty(list)
+    shared_folder: Flag = False
     prices: dict[str, Price] = Empty(dict)
     accepted: list[AcceptedLoss] = Empty(list)
     defaults: RunOptions = Empty(RunOptions)

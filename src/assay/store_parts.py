@@ -44,6 +44,10 @@ class TestCaseStore(Protocol):
         """
         ...
 
+    def tags(self) -> dict[str, int]:
+        """How many test cases have each tag, in lower case (`str.casefold`)."""
+        ...
+
     def change(
         self, case_id: str, changes: TestCaseChanges, now: datetime, known: str | None = None
     ) -> Future[TestCase]:
@@ -139,4 +143,16 @@ class LoginSessionStore(Protocol):
 
     def remove(self, id_hash: str) -> None:
         """Remove a session, if there is one with this hash."""
+        ...
+
+
+class Permits(Protocol):
+    """Slots in time for the requests to a target, shared by all processes that ask it."""
+
+    def take(self, target: str, number: int, per_second: float) -> float:
+        """Take the next slots, which are 1 / `per_second` apart: the seconds until the first."""
+        ...
+
+    def hold(self, target: str, seconds: float) -> None:
+        """Let no slot begin within the next seconds."""
         ...

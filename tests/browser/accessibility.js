@@ -146,5 +146,12 @@ const widthFaults = () => {
   return [`the page is ${document.documentElement.scrollWidth} pixels wide in a window of ${most}: ${wide.slice(0, 3).map(named)}`]
 }
 
+// What a box cuts off can be reached neither by scrolling nor by a wider window.
+const cutFaults = () => [...document.querySelectorAll("main, main *")].filter((e) => {
+  const { overflowX } = getComputedStyle(e)
+  return ["hidden", "clip"].includes(overflowX) && e.clientWidth > 1 && shown(e) && e.scrollWidth > e.clientWidth + 1
+    && getComputedStyle(e).textOverflow !== "ellipsis"
+}).map((e) => `${e.scrollWidth - e.clientWidth} pixels are cut off in ` + named(e))
+
 const faults = () => [...nameFaults(), ...headingFaults(), ...landmarkFaults(), ...tableFaults(),
-  ...virtualFaults(), ...pictureFaults(), ...widthFaults(), ...contrastFaults()]
+  ...virtualFaults(), ...pictureFaults(), ...widthFaults(), ...cutFaults(), ...contrastFaults()]

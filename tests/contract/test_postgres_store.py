@@ -547,7 +547,20 @@ def columns(kind: str) -> list[tuple[str, str]]:
 
 
 def test_it_has_the_tables_of_sqlite() -> None:
-    assert columns("postgres") == columns("sqlite")
+    own = [row for row in columns("postgres") if row[0].partition(".")[0] != "permit"]
+    assert own == columns("sqlite")
+
+
+def test_permits_are_slots_that_follow_each_other(url: str) -> None:
+    with closing(PostgresStore(url)) as store, closing(PostgresStore(url)) as other:
+        assert store.permits.take("t", 5, 0.01) == 0
+        assert 400 < other.permits.take("t", 1, 0.01) <= 500
+        assert 500 < store.permits.take("t", 0, 0.01) <= 600
+        other.permits.hold("t", 100)
+        assert 500 < store.permits.take("t", 0, 0.01) <= 600
+        other.permits.hold("t", 5000)
+        assert 4000 < store.permits.take("t", 0, 0.01) <= 5000
+        assert store.permits.take("another", 1, 0.01) == 0
 
 
 @pytest.mark.parametrize("schema", range(len(scripts("postgres")) + 1))

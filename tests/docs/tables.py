@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import pytest_options
 from pages import Page, code_words
 from pydantic_core import PydanticUndefined
 
@@ -335,6 +336,10 @@ def main() -> None:
         if text != page.text:
             (ROOT / name).write_text(text, encoding="utf-8")
             sys.stdout.write(f"wrote {name}\n")
+    options = pytest_options.FILE.read_text(encoding="utf-8")
+    if (text := pytest_options.rewritten(options)) != options:
+        pytest_options.FILE.write_text(text, encoding="utf-8")
+        sys.stdout.write(f"wrote {pytest_options.FILE.name}\n")
 
 
 if __name__ == "__main__":

@@ -49,6 +49,13 @@ def test_the_page_has_the_table(name: str) -> None:
     assert f"### {name}\n\n{comment[0].upper()}{comment[1:]}." in PAGE.text
 
 
+def test_the_page_has_the_table_that_only_postgresql_has() -> None:
+    (script,) = (text for text in scripts("postgres") if "CREATE TABLE permit" in text)
+    found = re.findall(r" +(\w+) (TEXT|DOUBLE PRECISION).*? -- (.*)", script)
+    told = [(code_words(r["Column"])[0], r["Type"], r["Meaning"]) for r in PAGE.table("permit")]
+    assert told == found
+
+
 def test_every_scheme_is_listed() -> None:
     listed = {
         word.partition(":")[0]

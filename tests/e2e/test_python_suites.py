@@ -26,7 +26,7 @@ def case(identity: Any = "a", **fields: Any) -> EvalCase:
 
 
 def suite(*cases: Any, name: str = "made", file: str = "") -> Suite:
-    return Suite(name, file, cases)
+    return Suite(name, cases, file)
 
 
 def agent(question: str) -> str:
@@ -44,7 +44,9 @@ TAKEN: dict[str, Callable[[], Any]] = {
     "a list": lambda: [suite(case())],
     "a tuple": lambda: (suite(case()),),
     "a generator": lambda: (made for made in [suite(case())]),
-    "a list of cases in it": lambda: Suite("made", "", [case()]),
+    "a case": lambda: case(),
+    "cases": lambda: [case()],
+    "a list of cases in it": lambda: Suite("made", [case()]),
 }
 
 
@@ -55,9 +57,9 @@ def test_one_suite_is_as_good_as_several(place: Any, what: str) -> None:
 
 
 def test_what_is_neither_suite_nor_path_is_refused(place: Any) -> None:
-    wanted = "give a Suite, several of them, or paths of eval files"
+    wanted = "give a Suite, a list of cases, or paths of eval files"
     assert refused(3) == f"an int cannot be run: {wanted}"
-    assert refused([case()]).startswith(f"a list with an EvalCase cannot be run: {wanted}; cases")
+    assert refused([suite(case()), case()]) == f"a list with an EvalCase cannot be run: {wanted}"
     assert refused([suite(case()), 3]) == f"a list with an int cannot be run: {wanted}"
     assert "`assay.load` makes suites of paths" in refused([suite(case()), "evals"])
     assert "no path is given" in refused([])
@@ -95,14 +97,14 @@ WRONG: dict[str, tuple[Suite, str]] = {
     ),
     "no case": (suite(), "the suite 'made' has no case"),
     "an iterator": (
-        Suite("made", "", iter([case()])),  # type: ignore[arg-type]
+        Suite("made", iter([case()])),  # type: ignore[arg-type]
         "the suite 'made': 'cases' is a list_iterator, not a list or a tuple of EvalCase",
     ),
     "a stranger": (suite(3), "the suite 'made': cases[0] is an int, not an EvalCase"),
     "no name": (suite(case(), name=""), "a suite is called '': a name is printable text"),
     "a name of two lines": (suite(case(), name="a\nb"), "a suite is called 'a\\nb'"),
     "a path": (
-        Suite("made", Path("made"), [case()]),  # type: ignore[arg-type]
+        Suite("made", [case()], Path("made")),  # type: ignore[arg-type]
         "'file' is a PosixPath, not text; '' when it is in no file",
     ),
 }
@@ -193,7 +195,7 @@ def test_a_suite_of_loaded_cases_is_one_of_its_file(place: Any) -> None:
     assert assay.regrade(run.id).summary.total_cases == 1
     assert "another case has this id" in refused([loaded, some])
     mute = loaded.cases[0].replace(evaluators=())
-    assert "'warm': it has no evaluators" in refused(suite(mute))
+    assert "it has no evaluators" in refused(suite(mute))
 
 
 @pytest.mark.parametrize("file", ["", "made_up.eval.yaml", "agent.py"])

@@ -85,7 +85,7 @@ def test_a_token_is_exchanged_for_a_session(lasting_site: Site) -> None:
     browser = lasting_site.browser()
     assert not is_in(browser)
     response = log_in(browser, "writer")
-    assert (response.status_code, response.headers["location"]) == (303, "/docs")
+    assert (response.status_code, response.headers["location"]) == (303, "/")
     cookie = response.headers["set-cookie"]
     pattern = rf"{COOKIE}=[\w-]{{43}}; Path=/; Max-Age=604800; HttpOnly; SameSite=Lax"
     assert re.fullmatch(pattern, cookie)
@@ -314,9 +314,9 @@ def test_a_page_leads_to_the_log_in_and_back(site: Site) -> None:
 def test_a_log_in_leads_to_no_other_website(site: Site, page: str) -> None:
     browser = site.browser()
     response = browser.post("/login", data={"token": "writer", "next": page}, headers=OWN)
-    assert response.headers["location"] == "/docs"
+    assert response.headers["location"] == "/"
     shown = browser.get("/login", params={"next": page})
-    assert 'name="next" value="/docs"' in shown.text
+    assert 'name="next" value="/"' in shown.text
 
 
 def test_a_stranger_gets_the_form_and_its_style_but_no_name(site: Site) -> None:
@@ -347,9 +347,9 @@ def test_log_in_and_out_are_posts(site: Site) -> None:
 
 def test_a_server_without_tokens_needs_no_log_in(site: Site) -> None:
     browser = site.browser("")
-    assert browser.get("/login").headers["location"] == "/docs"
+    assert browser.get("/login").headers["location"] == "/"
     response = log_in(browser, "anything")
-    assert (response.status_code, response.headers["location"]) == (303, "/docs")
+    assert (response.status_code, response.headers["location"]) == (303, "/")
     assert "set-cookie" not in response.headers
     assert is_in(browser)
 

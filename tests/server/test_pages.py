@@ -34,7 +34,7 @@ def read_page(client: TestClient, path: str, status: int = 200) -> str:
 
 def addresses(page: str, element: str, attribute: str = "href") -> list[str]:
     """The addresses in an attribute of these elements, without those within the page."""
-    found = re.findall(rf'<{element} [^>]*?\b{attribute}="([^"#]+)"', page)
+    found = re.findall(rf'<{element} [^>]*?\b{attribute}="([^"#][^"#]*)', page)
     return [unescape(address) for address in found]
 
 

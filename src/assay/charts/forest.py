@@ -31,7 +31,7 @@ MIN_CASES = 5
 MAX_ROWS = 40
 
 _WIDTH, _TOP, _ROW = 540, 26, 26
-_NAME, _COUNT, _MOVED, _START = 20, 230, 284, 308
+_NAME, _COUNT, _MOVED, _START = 22, 230, 284, 308
 
 
 class RateRow(msgspec.Struct, frozen=True):

@@ -61,12 +61,13 @@ def of_differences(values: Iterable[float], start: float, end: float) -> Scale:
     return Scale(-reach, reach, start, end, step)
 
 
-def of_amounts(values: Iterable[float], start: float, end: float) -> Scale:
-    """A scale from 0 for amounts of any size, such as costs and durations."""
+def of_amounts(values: Iterable[float], start: float, end: float, least: float = 0.0) -> Scale:
+    """A scale from 0 for amounts of any size; two ticks differ by at least `least`."""
     most = max(values, default=0.0)
     most = most if most > _SMALLEST else 1.0
     size = 10.0 ** math.floor(math.log10(most / _MAX_AMOUNTS))
     step = next(step for part in (1, 2, 5, 10) if most / (step := size * part) <= _MAX_AMOUNTS)
+    step = max(step, least)
     return Scale(0.0, math.ceil(most / step - 1e-9) * step, start, end, step)
 
 

@@ -80,11 +80,15 @@ def rate_trend(points: Sequence[TrendPoint], caption: str) -> Chart:
     return Chart(drawing(label, _WIDTH, height, marks), table(caption, heads, rows))
 
 
-def amount_trend(amounts: Sequence[Amount], caption: str, unit: Callable[[float], str]) -> Chart:
-    """What each run cost or took, at the same places as in `rate_trend`."""
-    scale = of_amounts(
-        [found.value for found in amounts if found.value is not None], _TOP + _AMOUNTS, _TOP
-    )
+def amount_trend(
+    amounts: Sequence[Amount], caption: str, unit: Callable[[float], str], least: float = 0.0
+) -> Chart:
+    """What each run cost or took, at the same places as in `rate_trend`.
+
+    `unit` writes an amount, and tells two of them apart that differ by `least`.
+    """
+    known = [found.value for found in amounts if found.value is not None]
+    scale = of_amounts(known, _TOP + _AMOUNTS, _TOP, least)
     places = _places(len(amounts))
     marks = list(_grid(scale, unit))
     for (before, now), (left, right) in zip(pairwise(amounts), pairwise(places), strict=True):
@@ -119,14 +123,17 @@ def _grid(scale: Scale, label: Callable[[float], str]) -> Iterator[Html]:
 def _baselines(
     points: Sequence[TrendPoint], places: Sequence[float], scale: Scale
 ) -> Iterator[Html]:
-    """The pass rate of each baseline, from its run to the run that replaced it."""
-    steps = [index for index, point in enumerate(points) if point.is_baseline]
-    for start, end in zip(
-        steps, [*(places[step] for step in steps[1:]), _WIDTH - _RIGHT], strict=False
-    ):
-        rate = points[start].rate.estimate
-        mark = line(places[start], scale.place(rate), end, scale.place(rate), "limit")
-        yield titled(f"baseline {points[start].name}: {percent(rate)}", mark)
+    """The pass rate of each baseline, until it is replaced or the questions change."""
+    end: float = _WIDTH - _RIGHT
+    for index in reversed(range(len(points))):
+        point, x = points[index], places[index]
+        if point.is_baseline:
+            y = scale.place(point.rate.estimate)
+            title = f"baseline {point.name}: {percent(point.rate.estimate)}"
+            yield titled(title, line(x, y, end, y, "limit"))
+            end = x
+        if index and not _joined(points[index - 1], point):
+            end = (places[index - 1] + x) / 2
 
 
 def _run(point: TrendPoint, x: float, scale: Scale) -> Html:

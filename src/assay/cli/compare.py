@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Mapping, Sequence
 from typing import get_args
@@ -11,8 +10,9 @@ import click
 
 from assay.cli.json import echo_json
 from assay.cli.report_output import ReportOutput, output_options, store_option
-from assay.model.comparison import CaseRef, Comparison, ScoreDifference
+from assay.model.comparison import CaseRef, Comparison
 from assay.model.options import Gate, RunOptions
+from assay.reporters.comparison_words import rate_change, score_change
 from assay.reporters.page import Page
 from assay.reporters.terminal import safe
 from assay.reporters.text import answers as print_answers
@@ -20,7 +20,6 @@ from assay.reporters.words import accepted, moved
 from assay.service import history
 from assay.service.answers import ChangedAnswer, changed_answers
 from assay.service.comparisons import compared_run
-from assay.text import count, points
 
 #: How many cases of each list are shown.
 MAX_LISTED = 20
@@ -117,12 +116,12 @@ def _print(
         _print_list(page, title, [(ref, "") for ref in found.lists[name]], changed)
     for score in found.scores:
         page.line()
-        page.prose("", safe(_score_line(score)))
+        page.prose("", safe(score_change(score)))
     page.line()
     for label, texts in (("warning", found.warnings), ("note", found.notes)):
         for text in texts:
             page.prose("", safe(f"{label}: {text}"))
-    numbers = f": {_numbers(found)}" if found.pairs else ""
+    numbers = f": {rate_change(found)}" if found.pairs else ""
     page.prose("", safe(f"pass rate alone: {found.decision.replace('_', ' ')}{numbers}"))
     page.prose("", safe(found.explanation))
     page.line(f"gate {found.gate}: {found.verdict}", colour, "bold")
@@ -156,26 +155,3 @@ def _print_answers(page: Page, answer: ChangedAnswer) -> None:
         page.line("    the answers are not in both runs")
     else:
         print_answers(page, answer.before, answer.now, "    ")
-
-
-def _numbers(found: Comparison) -> str:
-    cases = f"{count(found.pairs, 'case')} compared"
-    if found.difference is None or found.test is None:
-        return cases
-    change = found.difference
-    low, rate, high = (points(x, "+") for x in (change.low, change.estimate, change.high))
-    return f"{cases}, pass rate {rate} points ({low} to {high}), {_p(found.test.p_value)}"
-
-
-def _score_line(score: ScoreDifference) -> str:
-    suite = f" of {score.suite}" if score.suite else ""
-    found = score.difference
-    known = math.isfinite(found.interval.width)
-    spread = f" ({found.low:+.3f} to {found.high:+.3f})" if known else ""
-    p = _p(score.test.adjusted)
-    return f"mean score{suite}: {found.estimate:+.3f}{spread}, {p}; it does not affect the decision"
-
-
-def _p(value: float) -> str:
-    """A p-value; it is never 0."""
-    return "p < 0.0001" if value < 0.0001 else f"p = {value:.2g}"

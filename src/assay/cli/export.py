@@ -93,7 +93,7 @@ def command(
         hint = "export the results as jsonl, where no text is changed"
         raise UsageError(f"--raw is an option of --test-cases: {hint}")
     found, form = _find_run(run or "latest", form, store, _suffix(file))
-    refs = None if where is None else matching(found, where)
+    refs = None if where is None else matching(found.store, found.record, where)
     with _open_output(file) as stream:
         _write(found, form, stream, refs)
     if form == "observations":

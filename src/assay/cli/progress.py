@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import TextIO
 
-from assay.model.events import Event, Notice, RunFinished, RunStarted, TrialFinished
+from assay.model.events import (
+    Event,
+    Notice,
+    PieceFinished,
+    RunFinished,
+    RunStarted,
+    TrialFinished,
+)
 from assay.reporters.terminal import Terminal, safe
 from assay.text import columns, count, cut, duration, money
 
@@ -40,6 +48,8 @@ class Progress:
         self._planned: int | None = None
         self._done_before = 0
         self._cost, self._cached, self._reasked = 0.0, 0, 0
+        #: The pieces that each machine has done.
+        self._pieces: Counter[str] = Counter()
         self._drawn = self._running = False
         self._started_at = self._last_trial_at = clock()
         self._next_at = self._started_at + self._interval
@@ -57,11 +67,20 @@ class Progress:
                 self._cached += 1
             elif event.cost_usd is not None:
                 self._cost += event.cost_usd
-            now = self._last_trial_at = self._clock()
-            if now >= self._next_at:
-                self._show(now)
+            self._show_if_due()
+        elif isinstance(event, PieceFinished):
+            for outcome, number in event.outcomes.items():
+                self._counts[outcome] += number
+            self._cost += event.cost_usd
+            self._pieces[event.machine] += 1
+            self._show_if_due()
         else:
             self._on_run_event(event)
+
+    def _show_if_due(self) -> None:
+        now = self._last_trial_at = self._clock()
+        if now >= self._next_at:
+            self._show(now)
 
     def tick(self) -> None:
         """Update the time while no event arrives; to be called regularly."""
@@ -122,6 +141,9 @@ class Progress:
             parts.append(f"{self._cached:,} cached")
         if self._cost:
             parts.append(money(self._cost))
+        if self._pieces:
+            pieces, machines = self._pieces.total(), len(self._pieces)
+            parts.append(f"{count(pieces, 'piece')} on {count(machines, 'machine')}")
         return ", ".join(parts)
 
     def _speed(self, now: float) -> str:

@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from random import Random
 from typing import NamedTuple
 
-from assay.model.case import EvalCase, Suite, Tier
+from assay.model.case import EvalCase, EvalSuite, Tier
 from assay.model.case_filter import parse_filter, row_of_case, suite_names
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.names import normal_name
@@ -23,6 +23,9 @@ from assay.model.run import place_of, position_of
 
 #: The tiers in the order in which they are asked. Rubric cases wait for all others.
 TIERS: tuple[Tier, ...] = ("golden", "labeled", "regression", "suite", "rubric")
+#: So many neighbouring trials are shuffled together. Trials that are asked one after the other are
+#: then near each other in the file and in the store, which fit into their caches.
+SHUFFLED_TOGETHER = 1024
 #: The lower bits of a trial's number are the repeat, the others the position.
 _REPEAT_BITS = 16
 
@@ -67,6 +70,17 @@ def _number(position: int, repeat: int) -> int:
 
 def _trial(number: int) -> tuple[int, int]:
     return number >> _REPEAT_BITS, number & (1 << _REPEAT_BITS) - 1
+
+
+def _shuffled(numbers: array[int], seed: int | None) -> Iterator[int]:
+    """The trials block by block, with the blocks and each of them shuffled."""
+    random = Random(seed)
+    starts = list(range(0, len(numbers), SHUFFLED_TOGETHER))
+    random.shuffle(starts)
+    for start in starts:
+        block = numbers[start : start + SHUFFLED_TOGETHER]
+        random.shuffle(block)
+        yield from block
 
 
 class DefaultEvaluators:
@@ -116,7 +130,7 @@ class Plan:
 
     def __init__(
         self,
-        suites: Sequence[Suite],
+        suites: Sequence[EvalSuite],
         options: RunOptions,
         defaults: tuple[EvaluatorSpec, ...] = (),
         wanted: Callable[[int, EvalCase], bool] | None = None,
@@ -188,9 +202,8 @@ class Plan:
             if tier not in tiers:
                 continue
             numbers = array("Q", self._numbers(tier))
-            if shuffled:
-                Random(self.options.seed).shuffle(numbers)
-            yield from self._remaining(numbers, finished)
+            order = _shuffled(numbers, self.options.seed) if shuffled else numbers
+            yield from self._remaining(order, finished)
 
     def order(self, tiers: Collection[Tier]) -> array[int]:
         """The positions of the cases of some tiers, all together, shuffled by the seed."""
@@ -244,7 +257,7 @@ class Plan:
                 if self.matches(index, case):
                     yield self.planned_case(position, index, case)
 
-    def _has_tier(self, suite: Suite) -> bool:
+    def _has_tier(self, suite: EvalSuite) -> bool:
         return not self.options.tier or suite.tier in self.options.tier
 
     def matches(self, suite: int, case: EvalCase) -> bool:
@@ -273,8 +286,12 @@ class Plan:
     def planned_case(self, position: int, suite: int, case: EvalCase) -> PlannedCase:
         """The case with default evaluators if it has none of its own, and its repeats."""
         case = self._defaults.applied(case)
-        repeats = self.options.repeat or case.repeat or 1
-        return PlannedCase(position, suite, case, 1 if case.skip is not None else repeats)
+        return PlannedCase(position, suite, case, repeats_of(case, self.options))
+
+
+def repeats_of(case: EvalCase, options: RunOptions) -> int:
+    """How often a case is asked; one that is skipped is recorded once."""
+    return 1 if case.skip is not None else options.repeat or case.repeat or 1
 
 
 def _matches_any(case_id: str, patterns: Iterable[str]) -> bool:

@@ -15,10 +15,13 @@ _GIT_SECONDS = 10
 def environment_of(root: Path) -> dict[str, Any]:
     """The environment that result files record."""
     facts: dict[str, Any] = {"assay": __version__, "python": platform.python_version()}
-    revision = _git(root, "rev-parse", "HEAD")
-    if revision:
+    found = _git(root, "rev-parse", "HEAD", "--abbrev-ref", "HEAD")
+    if found:
+        revision, _, branch = found.partition("\n")
         changes = _git(root, "status", "--porcelain", "--untracked-files=no")
         facts["git"] = {"revision": revision, "dirty": changes != ""}
+        if branch not in ("", "HEAD"):  # a detached one, as in most builds
+            facts["git"]["branch"] = branch
     return facts
 
 

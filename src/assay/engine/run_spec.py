@@ -13,14 +13,14 @@ import msgspec
 from assay.engine.cancellation import Cancellation
 from assay.engine.plan import Plan
 from assay.engine.rubric_gating import ungated_rubrics
-from assay.model.case import EvalCase, Suite
+from assay.model.case import EvalCase, EvalSuite
 from assay.model.comparison import CaseOutcome, CaseRef, Comparison
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.events import Listener
 from assay.model.options import RunOptions
 from assay.model.run import PYTHON_SUITE, TEST_CASES, RunRecord, SuiteHeader
 from assay.model.run_result import RunResult
-from assay.ports import Store, Target, WorkOrder
+from assay.ports import Executor, Store, Target, WorkOrder
 from assay.redaction import Redactor
 from assay.settings import Settings
 from assay.stats.sequential import Sequential
@@ -31,6 +31,8 @@ from assay.suites import staleness
 Compare = Callable[[str, Sequential | None], Comparison]
 #: Describes the work of a run on one of its streamed suites, which has this number.
 Describe = Callable[[RunRecord, int], WorkOrder]
+#: Describes the work of asking the trials of a run.
+DescribeLive = Callable[[RunRecord], WorkOrder]
 
 
 class ResultBuilder(Protocol):
@@ -45,13 +47,14 @@ class RunSpec(msgspec.Struct, frozen=True):
     """What to run, and with what.
 
     `resumed` is the run to resume, `origin` the run that cases or answers are taken from.
-    `describe` and the name of the `executor` are for its streamed suites.
+    `describe` and the `executor` are for its streamed suites; if `workers_save`, its workers save
+    their trials themselves. With `describe_live`, its workers also ask live targets.
     `targets` are the only targets and judges that may be called by name; None allows all.
     With `reports` the run is recorded as unreported, for the caller to report it.
     """
 
     settings: Settings
-    suites: Sequence[Suite]
+    suites: Sequence[EvalSuite]
     options: RunOptions
     store: Store
     results: ResultBuilder
@@ -72,7 +75,9 @@ class RunSpec(msgspec.Struct, frozen=True):
     accepts: Callable[[CaseRef], bool] = lambda ref: False
     listen: Listener = lambda event: None
     describe: Describe | None = None
-    executor: str = "local"
+    describe_live: DescribeLive | None = None
+    executor: Executor | None = None
+    workers_save: bool = False
     cancellation: Cancellation = msgspec.field(default_factory=Cancellation)
     started_by: str = ""
     reports: bool = False
@@ -111,7 +116,7 @@ def plan_of(spec: RunSpec) -> dict[str, Any]:
 class FileHashes:
     """The hashes of streamed eval files, computed in the background."""
 
-    def __init__(self, suites: Iterable[Suite]) -> None:
+    def __init__(self, suites: Iterable[EvalSuite]) -> None:
         pool = ThreadPoolExecutor(1)
         self._hashes = {
             suite.file: pool.submit(staleness.file_hash, Path(suite.file))
@@ -120,7 +125,7 @@ class FileHashes:
         }
         pool.shutdown(wait=False)
 
-    def of(self, suite: Suite) -> str | None:
+    def of(self, suite: EvalSuite) -> str | None:
         """The hash of the suite's file; None if the suite is not streamed."""
         future = self._hashes.get(suite.file)
         return None if future is None else future.result()
@@ -130,7 +135,7 @@ def headers_of(
     spec: RunSpec,
     plan: Plan,
     target_of: Callable[[int], str] = lambda index: "",
-    hash_of: Callable[[Suite], str | None] = lambda suite: None,
+    hash_of: Callable[[EvalSuite], str | None] = lambda suite: None,
 ) -> list[SuiteHeader]:
     """The header of each suite, as known before the first case is asked."""
     registry = staleness.load_registry(spec.settings)

@@ -10,12 +10,14 @@ from assay.engine.plan import Plan, PlannedCase
 from assay.engine.recorded import was_asked
 from assay.engine.run_spec import RunSpec
 from assay.errors import UsageError
+from assay.model.case import EvalCase
 from assay.model.options import TIMEOUT_SECONDS, WORKERS, RunOptions
 from assay.model.run import TrialRecord
 from assay.model.target import RateLimits
 from assay.ports import Target
 from assay.problems import MAX_PROBLEMS
 from assay.settings import Settings
+from assay.store_parts import Permits
 from assay.targets.pool.retries import RetryingTarget, RetryPolicy
 from assay.targets.pool.target_pool import TargetPool
 from assay.text import count
@@ -27,6 +29,7 @@ def pool_for(
     judge: Target | None = None,
     allowed: Collection[str] | None = None,
     workers: int | None = None,
+    permits: Permits | None = None,
 ) -> TargetPool:
     """The pool of a run; a `judge` that is given as an object overrides that of the options."""
     return TargetPool(
@@ -41,6 +44,7 @@ def pool_for(
         ),
         workers=workers or WORKERS,
         seed=options.seed,
+        permits=permits,
     )
 
 
@@ -55,7 +59,7 @@ class RunTargets:
         """A case's target: the option overrides the case, the case its suite and project."""
         name = None
         if self._spec.target is None:
-            name = self._spec.options.target or planned.case.target or self._only_target()
+            name = target_name(planned.case, self._spec.options, self._spec.settings)
         return self._look_up(name)
 
     def target_of_streams(self) -> RetryingTarget:
@@ -121,15 +125,22 @@ class RunTargets:
             )
         return self._targets[name]
 
-    def _only_target(self) -> str:
-        targets = self._spec.settings.config.targets
-        if len(targets) == 1:
-            return targets[0].name
-        known = ", ".join(target.name for target in targets)
-        hint = f"known: {known}" if known else "for example python:my_agent:answer"
-        problem = "no target is named: give --target, or target= in Python"
-        advice = "" if known else ", or list one under 'targets' in assay.yaml"
-        raise UsageError(f"{problem} ({hint}){advice}")
+
+def target_name(case: EvalCase, options: RunOptions, settings: Settings) -> str:
+    """The name of a case's target: the option overrides the case, the case the project."""
+    return options.target or case.target or only_target(settings)
+
+
+def only_target(settings: Settings) -> str:
+    """The name of the configured target, if there is no other; raises UsageError otherwise."""
+    targets = settings.config.targets
+    if len(targets) == 1:
+        return targets[0].name
+    known = ", ".join(target.name for target in targets)
+    hint = f"known: {known}" if known else "for example python:my_agent:answer"
+    problem = "no target is named: give --target, or target= in Python"
+    advice = "" if known else ", or list one under 'targets' in assay.yaml"
+    raise UsageError(f"{problem} ({hint}){advice}")
 
 
 def _unreadable_lines(target: str, problems: Sequence[str]) -> str:

@@ -11,11 +11,13 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import aclosing
 from itertools import chain
 from typing import Any
 
 import msgspec
 
+from assay.engine.live_pieces import RemoteTrials
 from assay.engine.losses import LostCase
 from assay.engine.plan import TIERS, Plan, PlannedCase, Trial
 from assay.engine.rubric_gating import rubric_skip_reasons
@@ -101,7 +103,10 @@ class Runner:
         *,
         workers: int,
         live: bool,
+        remote: RemoteTrials | None = None,
     ) -> None:
+        #: Asks the trials, if this process does not ask them itself.
+        self._remote = remote
         self._plan, self.trials, self._workers, self._live = plan, trials, workers, live
         self._store, self._listen, self._cancellation = spec.store, spec.listen, spec.cancellation
         self._tally = Tally(plan.options)
@@ -138,7 +143,9 @@ class Runner:
             await confirm()
             skip_reasons = rubric_skip_reasons(self._plan, self._store, self.trials.run_id)
             await self._run_phase(
-                self._remaining([rubric]), lambda trial: self._run_gated(trial, skip_reasons)
+                self._remaining([rubric]),
+                lambda trial: self._run_gated(trial, skip_reasons),
+                lambda trial: self._plan.suites[trial.planned.suite].tool_name in skip_reasons,
             )
         await confirm()
         if not self._unasked:
@@ -160,13 +167,16 @@ class Runner:
         Re-asks that are not made because the run gave up or was stopped are recorded as errored, so
         that the loss is not confirmed. A resumed run makes them.
         """
-        waiting = iter(losses)
+        if self._remote is not None:
+            await self._ask_again_remotely(self._remote, losses)
+        else:
+            waiting = iter(losses)
 
-        async def lane() -> None:
-            for loss in waiting:
-                await self._ask_one_again(loss)
+            async def lane() -> None:
+                for loss in waiting:
+                    await self._ask_one_again(loss)
 
-        await self._run_lanes([lane() for _ in range(min(self._workers, len(losses)))])
+            await self._run_lanes([lane() for _ in range(min(self._workers, len(losses)))])
         for loss in losses if self.gave_up or self.stopped else ():
             made = self.reasks_of(loss.planned)
             for repeat in () if loss.is_settled(made) else loss.repeats:
@@ -185,6 +195,31 @@ class Runner:
             await self._finish(finished, planned)
             made[repeat] = finished.record.outcome
 
+    async def _ask_again_remotely(self, remote: RemoteTrials, losses: Sequence[LostCase]) -> None:
+        """The next re-ask of every case that is not settled, until all are."""
+        while not (self.stopped or self.gave_up):
+            trials = []
+            for loss in losses:
+                made = self.reasks_of(loss.planned)
+                left = [repeat for repeat in loss.repeats if repeat not in made]
+                if left and not loss.is_settled(made):
+                    trials.append(Trial(loss.planned, left[0]))
+            if not trials:
+                return
+            await self._run_lanes([self._ask_remotely(remote, iter(trials), confirms=True)])
+
+    async def _ask_remotely(
+        self, remote: RemoteTrials, trials: Iterator[Trial], *, confirms: bool = False
+    ) -> None:
+        """Count the trials that workers have asked and saved."""
+        asked = remote.ask(trials, lambda: self.stopped or bool(self.gave_up), confirms=confirms)
+        async with aclosing(asked) as saved:
+            async for planned, finished in saved:
+                self._last_answer = asyncio.get_running_loop().time()
+                self._count(finished, planned)
+                self._saved(finished)
+        self.trials.asked_otherwise |= remote.asked_otherwise
+
     def reasks_of(self, planned: PlannedCase) -> dict[int, Outcome]:
         """The outcomes of the re-asks that were made already, by repeat."""
         known = self._store.facts(self.trials.run_id, only(planned.position))
@@ -202,21 +237,38 @@ class Runner:
         return self._plan.trials(tiers, done, shuffled=self._live)
 
     async def _run_phase(
-        self, trials: Iterator[Trial], work: Callable[[Trial], Awaitable[None]]
+        self,
+        trials: Iterator[Trial],
+        work: Callable[[Trial], Awaitable[None]],
+        skips: Callable[[Trial], bool] = lambda trial: False,
     ) -> None:
-        async def lane() -> None:
-            for trial in trials:
+        """Do the work on trials in lanes, or let workers ask all but those that it `skips`."""
+
+        async def lane(wanted: Iterator[Trial]) -> None:
+            for trial in wanted:
                 if self.stopped or self.gave_up:
                     unasked.append(trial)
                     return
+                await work(trial)
+
+        def wanted() -> Iterator[Trial]:
+            for trial in trials:
                 # The gate checks every critical case: they are asked even if all is decided.
                 if self.decided and not trial.planned.case.critical:
                     unasked.append(trial)
+                elif self._remote is not None and skips(trial):
+                    skipped.append(trial)
                 else:
-                    await work(trial)
+                    yield trial
 
         unasked: list[Trial] = []
-        await self._run_lanes([lane() for _ in range(self._workers)])
+        skipped: list[Trial] = []
+        asked = wanted()
+        if self._remote is not None:
+            await self._run_lanes([self._ask_remotely(self._remote, asked)])
+            await self._run_lanes([lane(iter(skipped))])
+        else:
+            await self._run_lanes([lane(asked) for _ in range(self._workers)])
         if (self.gave_up or self.decided) and not self.stopped:
             await self._record_unasked(unasked, trials)
 
@@ -293,6 +345,10 @@ class Runner:
 
     async def _finish(self, finished: FinishedTrial, planned: PlannedCase) -> None:
         """Count a trial and hand it to the writer, which reports it once it is saved."""
+        self._count(finished, planned)
+        await self._trial_writer.add(finished)
+
+    def _count(self, finished: FinishedTrial, planned: PlannedCase) -> None:
         record = finished.record
         self._check_decided(record)
         if record.outcome != "skipped":
@@ -302,7 +358,6 @@ class Runner:
             self._check_limits(confirming=record.confirms)
             if record.outcome != "errored" and record.cost_usd is None and not target.recorded:
                 self._warn_unpriced(target.name)
-        await self._trial_writer.add(finished)
 
     def _saved(self, finished: FinishedTrial) -> None:
         self.report(finished.record, cached=finished.cached)

@@ -6,11 +6,13 @@ import secrets
 import time
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from functools import partial
 
 from msgspec.structs import replace
 
 from assay.engine.answer_notes import answer_notes
 from assay.engine.grading import Preparation
+from assay.engine.live_pieces import RemoteTrials
 from assay.engine.losses import MAX_CASES as MAX_REASKED
 from assay.engine.losses import LostCase, expected_cost, open_losses
 from assay.engine.plan import TIERS, Plan, PlannedCase
@@ -167,13 +169,18 @@ class _Session:
             spec.now,
         )
         self.sequential_stop = self._sequential_stop(record)
+        workers = self.plan.workers or self.pool.workers
+        remote = None
+        if spec.executor and spec.describe_live and self.run_targets.is_live:
+            remote = RemoteTrials(spec.executor, partial(spec.describe_live, record), workers)
         return Runner(
             self.plan,
             trials,
             spec,
             self.sequential_stop,
-            workers=self.plan.workers or self.pool.workers,
+            workers=workers,
             live=self.run_targets.is_live,
+            remote=remote,
         )
 
     def _sequential_stop(self, record: RunRecord) -> SequentialStop | None:

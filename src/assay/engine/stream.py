@@ -9,15 +9,16 @@ to report all of its problems.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import Future
 from contextlib import aclosing, closing
 from hashlib import blake2b
+from itertools import islice
+from socket import gethostname
 from typing import Any, NamedTuple
 
 import msgspec
-from msgspec.structs import replace
 
 from assay.caching import DuplicateHashes
 from assay.engine.grading import Grader
@@ -25,6 +26,7 @@ from assay.engine.plan import FinishedTrials, Plan, PlannedCase
 from assay.engine.trial import TrialRunner
 from assay.errors import AssayError, ExecutorError, StoreError, TargetError, error_for
 from assay.model.calibration import JudgeUse
+from assay.model.events import PieceFinished
 from assay.model.observation import Observation
 from assay.model.result import EvalCaseResult
 from assay.model.run import TrialRecord, position_of
@@ -36,6 +38,9 @@ from assay.threads import call_in_thread
 #: How many trials are saved together, and how many saves may be in progress at once.
 SAVED_TOGETHER = 512
 _MAX_SAVES = 3
+#: Chunks are joined where a piece costs a message to another machine: few at first, so that all
+#: workers soon have work, and then one more for every so many pieces.
+_MOST_JOINED, _PIECES_PER_STEP = 16, 4
 #: Errors that have nothing to do with the cases: such a run can be resumed.
 UNRELATED = (ExecutorError, StoreError)
 
@@ -50,9 +55,9 @@ class Piece(msgspec.Struct, array_like=True):
 class Graded(msgspec.Struct, array_like=True):
     """The results of a chunk. `used` has the numbers of its answers.
 
-    `trials` that are `saved` already come without their result and observation. `ids` has hashes of
-    the ids of cases without an answer; of all cases if not all are selected. `judges` are those
-    that the process has used since the previous chunk.
+    If the worker has `saved` its trials, there are only counts of them. `ids` has hashes of the ids
+    of cases without an answer; of all cases if not all are selected. `judges` are those that the
+    process has used since the previous chunk.
     """
 
     chunk: int
@@ -62,7 +67,7 @@ class Graded(msgspec.Struct, array_like=True):
     used: list[int]
     ids: list[int]
     judges: list[JudgeUse] = []
-    saved: bool = False
+    saved: PieceFinished | None = None
 
 
 _PIECE = msgspec.msgpack.Decoder(Piece)
@@ -131,8 +136,8 @@ class ChunkGrader:
             uses.popitem()
         if self._store is not None:
             self._store.save(*graded.trials).result()
-            graded.trials = [replace(t, result=b"", observation=b"") for t in graded.trials]
-            graded.saved = True
+            graded.saved = _counts(graded.trials)
+            graded.trials = []
         return graded
 
     def warm_up(self) -> None:
@@ -207,6 +212,13 @@ class ChunkGrader:
         return self._loop.run_until_complete(_await(result))
 
 
+def _counts(trials: list[TrialRecord]) -> PieceFinished:
+    costs = (cost for trial in trials for cost in (trial.cost_usd, trial.judge_cost_usd))
+    return PieceFinished(
+        Counter(trial.outcome for trial in trials), sum(filter(None, costs)), gethostname()
+    )
+
+
 def _hash(case_id: str) -> int:
     """A 64-bit hash, the same in every process."""
     return int.from_bytes(blake2b(case_id.encode(errors="surrogatepass"), digest_size=8).digest())
@@ -221,7 +233,8 @@ class StreamSetup(msgspec.Struct, frozen=True):
 
     `describe` makes the order that its chunks are graded by, and `done` has the trials that are
     finished already. `faults` finds all problems of this stream and the others of the run; it is
-    called once there is a sign of one. If `strict`, warnings are errors.
+    called once there is a sign of one. If `strict`, warnings are errors. If `workers_save`, a piece
+    may be large, as only counts come back.
     """
 
     store: Store
@@ -229,9 +242,11 @@ class StreamSetup(msgspec.Struct, frozen=True):
     describe: Callable[[], WorkOrder]
     done: FinishedTrials
     report: Callable[[TrialRecord], None]
+    report_piece: Callable[[PieceFinished], None]
     should_stop: Callable[[], bool]
     faults: Callable[[], list[Problem]]
     strict: bool = False
+    workers_save: bool = False
 
 
 class StreamRun:
@@ -282,9 +297,8 @@ class StreamRun:
         self._count(graded)
         if self._is_invalid:
             return
-        if graded.saved:
-            for trial in graded.trials:
-                self._setup.report(trial)
+        if graded.saved is not None:
+            self._setup.report_piece(graded.saved)
             return
         self._unsaved += graded.trials
         if len(self._unsaved) >= SAVED_TOGETHER:
@@ -314,7 +328,8 @@ class StreamRun:
                 raise error from None
 
     def _pieces(self) -> Iterator[bytes]:
-        for chunk in self._stream.chunks():
+        chunks = self._stream.chunks()
+        for chunk in _joined(chunks) if self._setup.workers_save else chunks:
             if self._setup.should_stop() or self._is_invalid:
                 return
             first = position_of(self._suite, chunk.number - 1)
@@ -344,3 +359,13 @@ class StreamRun:
             self.used[number] = 1
         for hashed in graded.ids:
             self._ids.add(hashed)
+
+
+def _joined(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+    """The same lines in larger chunks."""
+    for piece, first in enumerate(chunks):
+        more = list(islice(chunks, min(piece // _PIECES_PER_STEP, _MOST_JOINED - 1)))
+        yield first._replace(
+            size=sum((chunk.size for chunk in more), first.size),
+            lines=sum((chunk.lines for chunk in more), first.lines),
+        )

@@ -21,7 +21,6 @@ from assay.model.run import RunRecord
 from assay.ports import CaseStream, RecordedAnswers
 from assay.problems import Problem
 from assay.redaction import Redactor
-from assay.registry import executors
 
 
 class StreamedSuites:
@@ -87,18 +86,22 @@ class StreamedSuites:
 
     def _prepare(self, index: int, record: RunRecord, runner: Runner) -> StreamRun:
         spec = self._spec
-        assert spec.describe is not None  # suites are streamed only if they can be described
+        # Suites are streamed only if they can be described.
+        assert spec.describe is not None
+        assert spec.executor is not None
         setup = StreamSetup(
             store=spec.store,
-            executor=executors.get(spec.executor)(),
+            executor=spec.executor,
             describe=partial(spec.describe, record, index),
             done=FinishedTrials()
             if spec.resumed is None
             else FinishedTrials(spec.store.finished(record.id)),
             report=runner.report,
+            report_piece=spec.listen,
             should_stop=lambda: spec.cancellation.requests > 0,
             faults=self.faults,
             strict=spec.options.strict,
+            workers_save=spec.workers_save,
         )
         return StreamRun(index, self._stream(index), self._answers(), setup)
 

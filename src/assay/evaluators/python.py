@@ -6,6 +6,7 @@ key of the evaluator in eval files, with its annotation and default.
 
 from __future__ import annotations
 
+import builtins
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -252,6 +253,12 @@ class PythonEvaluator(EvaluatorSpec):
         AfterValidator(_reference),
         Field(json_schema_extra={"pattern": f"^{_TYPE}$"}),
     ]
+
+    @staticmethod
+    def spec_of(function: Callable[..., Any]) -> builtins.type[FunctionSpec]:
+        """The evaluator class of a function, decorated or not."""
+        spec: builtins.type[FunctionSpec] | None = getattr(function, "__assay_spec__", None)
+        return spec or spec_class(function)
 
     def prepare(self, resources: Resources) -> Check:
         """Import the function: only now, because loading a file never runs a project's code."""

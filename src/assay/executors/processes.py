@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-import pickle
 import signal
 import threading
 import warnings
@@ -24,11 +23,11 @@ from multiprocessing.connection import Connection
 from queue import SimpleQueue
 from typing import Any
 
-from assay.errors import ExecutorError
+from assay.errors import ExecutorError, UsageError
 from assay.ports import WorkOrder
 from assay.process import watchdog
 from assay.threads import call_in_thread
-from assay.work_orders import close_worker, decoded, encoded, worker_of
+from assay.work_orders import close_worker, decoded, encoded, picklable, worker_of
 
 #: How many pieces are taken for each process, so that it never waits for the next.
 PIECES_AHEAD = 2
@@ -51,6 +50,12 @@ class Processes:
         self.count = count or len(os.sched_getaffinity(0))
         forks = "fork" in get_all_start_methods()
         self._context = get_context(start_method or ("fork" if forks else "spawn"))
+
+    @classmethod
+    def at(cls, address: str, workers: int | None) -> Processes:
+        if address:
+            raise UsageError(f"the executor 'processes' has no address, and {address!r} is one")
+        return cls(workers)
 
     async def run(self, order: WorkOrder, pieces: Iterable[bytes]) -> AsyncGenerator[bytes, None]:
         left = iter(pieces)
@@ -200,13 +205,4 @@ def _reply(order: bytes, piece: bytes) -> tuple[bytes, Exception | None]:
     try:
         return worker_of(decoded(order))(piece), None
     except Exception as error:
-        return b"", _picklable(error)
-
-
-def _picklable(error: Exception) -> Exception:
-    """The error, or its message if it cannot be pickled."""
-    try:
-        pickle.loads(pickle.dumps(error))
-    except Exception:  # its class may raise anything
-        return ExecutorError(f"{type(error).__name__}: {error}")
-    return error
+        return b"", picklable(error)

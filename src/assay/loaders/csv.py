@@ -15,7 +15,7 @@ from assay.loaders.cases import CaseReader
 from assay.loaders.locators import Locator
 from assay.loaders.sidecars import SuiteKeys
 from assay.loaders.suite import suite_of
-from assay.model.case import EvalCase, Suite
+from assay.model.case import EvalCase, EvalSuite
 from assay.model.suite import CaseFile, SuiteFile
 from assay.problems import Problem, Problems
 from assay.settings import Settings, shown_path
@@ -39,7 +39,7 @@ COLUMNS = (
 )
 
 
-def load(file: Path, settings: Settings) -> Suite:
+def load(file: Path, settings: Settings) -> EvalSuite:
     """Load the suite of a file; raises EvalFileErrors with all of its problems."""
     return suite_of(file, SuiteFile(), *cases_of(file, settings, SuiteKeys(SuiteFile())))
 

@@ -23,7 +23,7 @@ from assay.loaders.cases import CaseReader
 from assay.loaders.locators import LineLocator
 from assay.loaders.sidecars import SuiteKeys, sidecar_of
 from assay.loaders.suite import suite_of
-from assay.model.case import EvalCase, Suite
+from assay.model.case import EvalCase, EvalSuite
 from assay.model.suite import INPUT_KEYS
 from assay.ports import Chunk
 from assay.problems import Problem, Problems
@@ -41,7 +41,7 @@ CHUNK_BYTES = 128 * 1024
 PART_BYTES = 32 * 1024
 
 
-def load(file: Path, settings: Settings) -> Suite:
+def load(file: Path, settings: Settings) -> EvalSuite:
     """Load the suite and validate every line; raises EvalFileErrors with all problems."""
     sidecar = sidecar_of(file, settings)
     return suite_of(file, sidecar.keys, *cases_of(file, settings, sidecar))
@@ -59,7 +59,7 @@ def cases_of(
     return cases, found.problems
 
 
-def stream(file: Path, settings: Settings) -> Suite:
+def stream(file: Path, settings: Settings) -> EvalSuite:
     """The suite of a file; only the sidecar is read and validated yet."""
     sidecar = sidecar_of(file, settings)
     problems = Problems(shown_path(file), sidecar.problems)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from assay.errors import EvalFileErrors
-from assay.model.case import EvalCase, Suite
+from assay.model.case import EvalCase, EvalSuite
 from assay.model.suite import CASES_KEYS, SuiteExecution, SuiteFile
 from assay.problems import Problem, Problems
 from assay.settings import shown_path
@@ -62,12 +62,12 @@ def name_of(file: Path) -> str:
 
 def suite_of(
     file: Path, root: SuiteFile, cases: Sequence[EvalCase | None], problems: Problems
-) -> Suite:
+) -> EvalSuite:
     """Build the suite; raises EvalFileErrors if there are errors."""
     if problems.errors:
         raise EvalFileErrors(problems.sorted())
     execution = root.inherited
-    return Suite(
+    return EvalSuite(
         name=root.dataset or name_of(file),
         file=shown_path(file),
         cases=cast("Sequence[EvalCase]", cases),  # without errors none is None

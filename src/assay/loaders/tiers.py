@@ -10,7 +10,7 @@ from assay.loaders.cases import validation_context
 from assay.loaders.effective import expect_evaluator, rubric_evaluator
 from assay.loaders.locators import Locator
 from assay.loaders.suite import duplicate_ids
-from assay.model.case import CRITICAL_TIERS, EvalCase, Suite, Tier
+from assay.model.case import CRITICAL_TIERS, EvalCase, EvalSuite, Tier
 from assay.model.evaluator import named
 from assay.model.message import Message
 from assay.model.tiers import TIERS, TierCase, TierFile, TierMetadata
@@ -24,7 +24,7 @@ from assay.wire.validation import check
 from assay.wire.validation_errors import shown
 
 
-def load(file: Path, settings: Settings) -> Suite:
+def load(file: Path, settings: Settings) -> EvalSuite:
     """Load the suite of a file; raises EvalFileErrors with all of its problems."""
     document = json.parse(read_text(file, shown_path(file)), shown_path(file))
     return _TierReader(document, file, settings).suite()
@@ -43,7 +43,7 @@ class _TierReader:
         self.context, self.seeds = validation_context(file, settings), Seeds(settings)
         self.problems = Problems(document.file, document.problems)
 
-    def suite(self) -> Suite:
+    def suite(self) -> EvalSuite:
         metadata, base, entries = self._root()
         cases: list[EvalCase] = []
         self.problems += duplicate_ids(self.document, base, entries)
@@ -62,7 +62,7 @@ class _TierReader:
             self._note(base, "no-cases", "the file has no case")
         if self.problems.errors:
             raise EvalFileErrors(self.problems.sorted())
-        return Suite(
+        return EvalSuite(
             name=f"{metadata.toolName or self.tool}.{self.tier}",
             file=self.document.file,
             cases=tuple(cases),

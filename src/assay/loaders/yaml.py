@@ -16,7 +16,7 @@ from assay.loaders.files import FileFinder
 from assay.loaders.locators import Locator
 from assay.loaders.sidecars import SuiteKeys, other_sidecars
 from assay.loaders.suite import cases_key, duplicate_ids, name_of, suite_keys, suite_of
-from assay.model.case import EvalCase, Suite
+from assay.model.case import EvalCase, EvalSuite
 from assay.model.suite import CASES_KEYS, INPUT_KEYS, OneCaseFile, SuiteFile, named_cases
 from assay.problems import Problem, Problems
 from assay.settings import Settings, shown_path
@@ -38,7 +38,7 @@ _NAMED_CASES = re.compile(
 )
 
 
-def load(file: Path, settings: Settings) -> Suite:
+def load(file: Path, settings: Settings) -> EvalSuite:
     """Load the suite of a file; raises EvalFileErrors with all of its problems."""
     document = yaml.parse(read_text(file, shown_path(file)), shown_path(file))
     data = document.data
@@ -97,7 +97,7 @@ def _named_cases(
     return _cases(document, reader, suite.document), reader.problems
 
 
-def _one_case(document: Document, file: Path, settings: Settings) -> Suite:
+def _one_case(document: Document, file: Path, settings: Settings) -> EvalSuite:
     """The suite of a root mapping that is itself a case."""
     reader = CaseReader(file, settings)
     reader.problems += document.problems

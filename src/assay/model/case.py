@@ -1,4 +1,4 @@
-"""EvalCase and Suite: what is asked and expected."""
+"""EvalCase and EvalSuite: what is asked and expected."""
 
 from __future__ import annotations
 
@@ -34,6 +34,16 @@ class Origin(NamedTuple):
     def place(self) -> str:
         """The file and the line, if it has one."""
         return f"{self.file}:{self.line}" if self.line else self.file
+
+
+class SourceLine(Record, frozen=True):
+    """The line of Python on which a case was made: the origin of all of its parts."""
+
+    file: str
+    line: int
+
+    def __call__(self, steps: Sequence[str | int] = (), /) -> Origin:
+        return Origin(self.file, self.line, 1)
 
 
 class EvalCase(Record, frozen=True, eq=False):
@@ -140,7 +150,7 @@ class EvalCase(Record, frozen=True, eq=False):
         return Expected(self.expected_outcome, self.expected_messages)
 
 
-class Suite(Record, frozen=True):
+class EvalSuite(Record, frozen=True):
     """A named list of cases, usually one file.
 
     `cases` can be iterated repeatedly and has a length; for a very large JSONL file it reads the
@@ -149,8 +159,8 @@ class Suite(Record, frozen=True):
     """
 
     name: str
-    file: str
     cases: Sequence[EvalCase]
+    file: str = ""
     tier: Tier = "suite"
     description: str = ""
     tool_name: str = ""

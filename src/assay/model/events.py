@@ -38,6 +38,17 @@ class TrialFinished(msgspec.Struct, frozen=True):
     confirms: bool = False
 
 
+class PieceFinished(msgspec.Struct, frozen=True):
+    """A worker process has graded and saved a piece of a suite: its trials by outcome.
+
+    `machine` is the name of the worker's machine.
+    """
+
+    outcomes: dict[Outcome, int]
+    cost_usd: float
+    machine: str
+
+
 class Notice(msgspec.Struct, frozen=True):
     """A message for the user, redacted."""
 
@@ -53,6 +64,6 @@ class RunFinished(msgspec.Struct, frozen=True):
     status: RunStatus
 
 
-Event = RunStarted | TrialFinished | Notice | RunFinished
+Event = RunStarted | TrialFinished | PieceFinished | Notice | RunFinished
 #: Called with every event, by one thread at a time; it must be fast and must not raise.
 Listener = Callable[[Event], None]

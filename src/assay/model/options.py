@@ -149,6 +149,12 @@ class RunOptions(Shape):
         inherited_by=("rerun",),
         once=True,
     )
+    workers_per_machine: AtLeastOne | None = Option(
+        None,
+        "How many worker processes an executor starts on this machine (one for each core).",
+        interfaces=("run",),
+        inherited_by=("rerun",),
+    )
     repeat: Several | None = Option(
         None, "How many times each case is asked (1).", interfaces=_NO_REGRADE, plans=True
     )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, NamedTuple
 
@@ -122,6 +123,15 @@ def storable(text: str) -> bool:
 def folded(tags: Sequence[str]) -> bytes:
     """The tags in the form that is searched: case-folded, sorted and joined."""
     return TAG_SEPARATOR.join(sorted({tag.casefold().encode() for tag in tags}))
+
+
+def count_tags(sets: Iterable[tuple[bytes, int]]) -> dict[str, int]:
+    """How many test cases have each tag, from sets of `folded` tags and their sizes."""
+    found = Counter[str]()
+    for tags, total in sets:
+        for tag in bytes(tags).split(TAG_SEPARATOR) if tags else ():
+            found[tag.decode()] += total
+    return dict(found)
 
 
 def search_key(tag: str) -> bytes | None:

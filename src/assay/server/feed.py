@@ -12,7 +12,14 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from assay.model.events import Event, Notice, RunFinished, RunStarted, TrialFinished
+from assay.model.events import (
+    Event,
+    Notice,
+    PieceFinished,
+    RunFinished,
+    RunStarted,
+    TrialFinished,
+)
 from assay.model.result import Count, Outcome
 from assay.model.run import RunStatus
 
@@ -24,6 +31,7 @@ HEARTBEAT_SECONDS = 15.0
 NAMES: dict[type, str] = {
     RunStarted: "started",
     TrialFinished: "trial",
+    PieceFinished: "piece",
     Notice: "notice",
     RunFinished: "finished",
 }
@@ -54,10 +62,15 @@ class Progress(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
             else:
                 self.add(event.outcome, event.cost_usd)
 
-    def add(self, outcome: Outcome, cost_usd: float | None) -> None:
-        """Count one more trial."""
-        self.done += 1
-        setattr(self, outcome, getattr(self, outcome) + 1)
+        elif isinstance(event, PieceFinished):
+            for outcome, number in event.outcomes.items():
+                self.add(outcome, None, number)
+            self.cost_usd += event.cost_usd
+
+    def add(self, outcome: Outcome, cost_usd: float | None, number: int = 1) -> None:
+        """Count more trials."""
+        self.done += number
+        setattr(self, outcome, getattr(self, outcome) + number)
         self.cost_usd += cost_usd or 0.0
 
 

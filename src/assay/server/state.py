@@ -11,6 +11,7 @@ import msgspec
 from starlette.requests import ClientDisconnect, Request
 
 from assay.ports import Store
+from assay.server.pages.overviews import Overviews
 from assay.server.run_manager import Clock, RunManager, utc_now
 from assay.settings import Settings
 
@@ -26,6 +27,7 @@ class State(msgspec.Struct, frozen=True):
     store: Store
     run_manager: RunManager
     now: Clock = utc_now
+    overviews: Overviews = msgspec.field(default_factory=Overviews)
     scans: asyncio.Semaphore = msgspec.field(default_factory=lambda: asyncio.Semaphore(MAX_SCANS))
 
     async def read(self, read: Callable[[], T], *, quick: bool = True) -> T:

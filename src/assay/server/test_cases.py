@@ -147,8 +147,8 @@ def _page_json(store: Store, query: schemas.TestCaseQuery) -> bytes:
     return b'{"test_cases":[' + cases + b"]" + counts
 
 
-def not_found() -> ApiError:
-    return ApiError("NOT_FOUND", "Test case not found")
+def not_found(message: str = "Test case not found") -> ApiError:
+    return ApiError("NOT_FOUND", message)
 
 
 def _found_id(given: str) -> str:

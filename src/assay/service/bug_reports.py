@@ -14,7 +14,7 @@ from assay import registry
 from assay.comparison.outcomes import find_run
 from assay.errors import NotInStore, UsageError, nearest
 from assay.model import tokens
-from assay.model.case import EvalCase, Suite
+from assay.model.case import EvalCase, EvalSuite
 from assay.model.expect import Expect, ExpectBase, merged
 from assay.model.names import same_name
 from assay.model.observation import Observation
@@ -147,7 +147,7 @@ def _recorded(found: _Found, store: Store) -> _Recorded:
     return _Recorded(read_json(trial.observation), failed, reasons[0])
 
 
-def _load_case(found: _Found, settings: Settings, *, force: bool) -> tuple[Suite, EvalCase]:
+def _load_case(found: _Found, settings: Settings, *, force: bool) -> tuple[EvalSuite, EvalCase]:
     """Load the case from its file; a UsageError if the file changed since the run."""
     file = settings.root / found.suite
     header = next(suite for suite in found.run.suites if suite.file == found.suite)
@@ -270,7 +270,7 @@ def _has_snapshot_token(item: Any) -> bool:
     return any(token.source == "snapshot" for token in tokens.find(written))
 
 
-def _location(report: BugReport, suite: Suite, expect: dict[str, Any]) -> tuple[Path, str]:
+def _location(report: BugReport, suite: EvalSuite, expect: dict[str, Any]) -> tuple[Path, str]:
     """The folder of the regression file, and the tool that it is about."""
     if report.file:
         file = Path(report.file)

@@ -13,9 +13,10 @@ import msgspec
 from msgspec.structs import replace
 
 from assay.errors import AssayError, EvalFileErrors, UsageError, cause_of, error_for
-from assay.model.case import Suite
+from assay.model.case import EvalSuite
 from assay.problems import Problem
 from assay.service.project import find_settings, import_plugins
+from assay.service.suite import Suite
 from assay.settings import Settings, shown_path
 from assay.suites import ledger
 from assay.suites.discovery import discover, loader_for
@@ -31,7 +32,7 @@ Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 class Loaded(msgspec.Struct, frozen=True):
     """The valid suites, all problems, and the skipped files with the reason."""
 
-    suites: tuple[Suite, ...]
+    suites: tuple[EvalSuite, ...]
     problems: tuple[Problem, ...]
     skipped_files: tuple[tuple[str, str], ...] = ()
 
@@ -48,7 +49,7 @@ def load(paths: Paths) -> list[Suite]:
     loaded = load_all(paths)
     if error := error_for(loaded.problems):
         raise error
-    return list(loaded.suites)
+    return [Suite.of(suite) for suite in loaded.suites]
 
 
 def validate(paths: Paths) -> Loaded:
@@ -68,7 +69,7 @@ def load_all(paths: Paths, *, stream: bool = False, settings: Settings | None = 
     """
     settings = settings or find_settings()
     broken_plugins = import_plugins(settings)
-    suites: list[Suite] = []
+    suites: list[EvalSuite] = []
     with _gc_paused():
         found = discover(as_paths(paths), settings)
         problems = list(found.problems)
@@ -99,7 +100,7 @@ def lint(paths: Paths) -> Loaded:
 
 def load_file(
     file: Path, settings: Settings, *, stream: bool = False
-) -> tuple[Suite | None, list[Problem]]:
+) -> tuple[EvalSuite | None, list[Problem]]:
     """The suite of a file, or None, and its problems."""
     loader = loader_for(file)
     if loader is None:  # unlikely, as discovery found one
@@ -118,7 +119,7 @@ def load_file(
         raise
     except Exception as error:  # a plugin's loader may raise anything
         return None, [_problem(file, "plugin-failed", f"its loader failed: {cause_of(error)}")]
-    if not isinstance(suite, Suite):
+    if not isinstance(suite, EvalSuite):
         message = f"its loader returned {type(suite).__name__}, not a Suite"
         return None, [_problem(file, "plugin-failed", message)]
     return suite, list(suite.warnings)
@@ -128,7 +129,7 @@ def _problem(file: Path, code: str, message: str) -> Problem:
     return Problem(shown_path(file), 0, 0, "error", code, message)
 
 
-def _check_ledger(file: Path, suite: Suite | None) -> tuple[Suite | None, list[Problem]]:
+def _check_ledger(file: Path, suite: EvalSuite | None) -> tuple[EvalSuite | None, list[Problem]]:
     """The suite with the warnings of the ledger added, and all problems; None without a suite."""
     try:
         found = ledger.check(file)

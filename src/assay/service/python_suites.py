@@ -13,44 +13,50 @@ from msgspec.structs import replace
 from assay.engine.plan import DefaultEvaluators
 from assay.engine.run_spec import project_path
 from assay.errors import UsageError
-from assay.model.case import EvalCase, Suite
+from assay.model.case import EvalCase, EvalSuite, SourceLine
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.message import Message
 from assay.model.run import PYTHON_SUITE, RunRecord
 from assay.model.unchecked import unchecked_expectations
 from assay.problems import Problem
+from assay.seed_manifest import Seeds
 from assay.settings import Settings
 from assay.suites.discovery import loader_for
 from assay.wire.validation_errors import kind_of
 
-_HINT = "give a Suite, several of them, or paths of eval files"
+_HINT = "give a Suite, a list of cases, or paths of eval files"
+#: The name of a list of cases.
+_LIST = "cases"
 #: At most this many problems are reported: a mistake in a loop makes one per case.
 _MAX_PROBLEMS = 100
 
 
 def listed(cases: Any) -> list[Any]:
-    """A suite, a path, or several of either, as a list."""
-    if isinstance(cases, (Suite, str, os.PathLike)):
+    """A suite, a path, or several of either, as a list; a case or several become a suite."""
+    if isinstance(cases, (EvalSuite, str, os.PathLike)):
         return [cases]
+    if isinstance(cases, EvalCase):
+        return [EvalSuite(_LIST, (cases,))]
     if not isinstance(cases, Iterable) or isinstance(cases, (bytes, Mapping)):
         raise UsageError(f"{kind_of(cases)} cannot be run: {_HINT}")
     given = list(cases)
+    if given and isinstance(given[0], EvalCase):
+        return [EvalSuite(_LIST, given)]
     for each in given:
-        if not isinstance(each, (Suite, str, os.PathLike)):
-            hint = "; cases go into a Suite(name, '', cases)" if isinstance(each, EvalCase) else ""
-            raise UsageError(f"a list with {kind_of(each)} cannot be run: {_HINT}{hint}")
-    if 0 < sum(isinstance(each, Suite) for each in given) < len(given):
+        if not isinstance(each, (EvalSuite, str, os.PathLike)):
+            raise UsageError(f"a list with {kind_of(each)} cannot be run: {_HINT}")
+    if 0 < sum(isinstance(each, EvalSuite) for each in given) < len(given):
         raise UsageError("suites and paths are given together: `assay.load` makes suites of paths")
     return given
 
 
-def checked(suites: Sequence[Suite], *, defaults: bool = False) -> list[Suite]:
+def checked(suites: Sequence[EvalSuite], *, defaults: bool = False) -> list[EvalSuite]:
     """The suites, each with a file or a substitute for it; raises a UsageError with all problems.
 
     `defaults` says whether the options have evaluators for cases without any.
     """
     ids_by_file: dict[str, set[str]] = {}
-    valid: list[Suite] = []
+    valid: list[EvalSuite] = []
     problems: list[str] = []
     for suite in suites:
         if found := list(_suite_problems(suite)):
@@ -67,19 +73,23 @@ def checked(suites: Sequence[Suite], *, defaults: bool = False) -> list[Suite]:
     return valid
 
 
-def unchecked(suites: Iterable[Suite], defaults: DefaultEvaluators) -> Iterator[Problem]:
+def unchecked(
+    suites: Iterable[EvalSuite], defaults: DefaultEvaluators, seeds: Seeds
+) -> Iterator[Problem]:
     """Warnings about expectations that no evaluator reads, one of a kind for each suite.
 
     Only about suites made in Python, and cases that get other default evaluators: loaders have
-    warned about all others.
+    warned about all others. Also about seed tokens without a value in cases made in Python.
     """
     for suite in suites:
         found: dict[str, list[Problem]] = {}
         # A large file was read by its loader, which is not repeated without a reason.
         known = suite.streamed or (getattr(suite.cases, "checked", False) and not defaults)
         for case in () if known else suite.cases:
-            given = defaults.applied(case)
-            if given is not case or case.locate is None:
+            given, made = defaults.applied(case), _is_made_in_python(case)
+            if made:
+                yield from seeds.problems(given)
+            if given is not case or made:
                 for problem in unchecked_expectations(given):
                     found.setdefault(problem.hint, []).append(problem)
         for first, *others in found.values():
@@ -88,7 +98,11 @@ def unchecked(suites: Iterable[Suite], defaults: DefaultEvaluators) -> Iterator[
             yield replace(first, file=place, message=first.message + more)
 
 
-def paths_of(suites: Iterable[Suite], settings: Settings) -> list[str]:
+def _is_made_in_python(case: EvalCase) -> bool:
+    return case.locate is None or isinstance(case.locate, SourceLine)
+
+
+def paths_of(suites: Iterable[EvalSuite], settings: Settings) -> list[str]:
     """The files of the suites as a run records them, from which they can be loaded again."""
     return [
         project_path(suite.file, settings)
@@ -124,7 +138,7 @@ def _unique(name: str, taken: Mapping[str, Any]) -> str:
     return found
 
 
-def _suite_problems(suite: Suite) -> Iterator[str]:
+def _suite_problems(suite: EvalSuite) -> Iterator[str]:
     name = suite.name
     if not isinstance(name, str) or not (suite.file or (name.strip() and name.isprintable())):
         yield f"a suite is called {name!r}: a name is printable text, and not empty"
@@ -139,7 +153,7 @@ def _suite_problems(suite: Suite) -> Iterator[str]:
         yield f"{where} has no case"
 
 
-def _case_problems(suite: Suite, ids: set[str], *, defaults: bool) -> Iterator[str]:
+def _case_problems(suite: EvalSuite, ids: set[str], *, defaults: bool) -> Iterator[str]:
     """The problems of the cases; `ids` are those that its file has already."""
     if suite.streamed or getattr(suite.cases, "checked", False):
         return
@@ -156,7 +170,8 @@ def _case_problems(suite: Suite, ids: set[str], *, defaults: bool) -> Iterator[s
             found.append("another case has this id; ids are unique in a suite")
         elif isinstance(case.id, str):
             ids.add(case.id)
-        yield from (f"{where}, case {case.id!r}: {problem}" for problem in found)
+        place = "" if case.locate is None else f" ({case.origin.place})"
+        yield from (f"{where}, case {case.id!r}{place}: {problem}" for problem in found)
 
 
 def _is_loaded(case: EvalCase) -> bool:

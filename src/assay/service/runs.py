@@ -7,12 +7,13 @@ the store, target and judge, and the baseline.
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, date, datetime
 from functools import partial
+from hashlib import blake2b
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Unpack, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -28,9 +29,10 @@ from assay.engine.recorded import StoredAnswers
 from assay.engine.resuming import resumable
 from assay.engine.run_spec import Compare, RunSpec, project_path
 from assay.errors import StoreError, UsageError, error_for
-from assay.model.case import Suite
-from assay.model.comparison import Comparison
+from assay.model.case import EvalCase, EvalSuite
+from assay.model.comparison import CaseRef, Comparison
 from assay.model.events import Listener, Notice
+from assay.model.keywords import OptionKeys
 from assay.model.options import DerivedRun, RunOptions
 from assay.model.run import RunRecord
 from assay.model.run_result import RunResult
@@ -54,7 +56,7 @@ from assay.suites.test_cases import is_reference, suite_of
 from assay.targets.pool.target_pool import TargetPool
 
 AnyTarget = str | Target | Callable[[Any], Any]
-Cases = Paths | Suite | Iterable[Suite]
+Cases = Paths | EvalSuite | Iterable[EvalSuite] | EvalCase | Iterable[EvalCase]
 Baseline = str | os.PathLike[str] | RunResult
 #: The keys in a run's plan that name the earlier run it is based on.
 _ORIGINS = ("rerunFailed", "regraded")
@@ -79,7 +81,7 @@ class RunRequest(msgspec.Struct, frozen=True):
 
     cases: Cases = ()
     target: AnyTarget | None = None
-    judge: str | Target | None = None
+    judge: AnyTarget | None = None
     store: str | None = None
     resume: str | None = None
     rerun_failed: str | None = None
@@ -91,6 +93,8 @@ class RunRequest(msgspec.Struct, frozen=True):
     targets: Collection[str] | None = None
     #: The run to compare with, as an object; otherwise the options name it.
     baseline: RunResult | None = None
+    #: The cases to run; None for all. Such a run cannot be resumed.
+    only: frozenset[CaseRef] | None = None
 
     @property
     def earlier(self) -> str | None:
@@ -98,35 +102,38 @@ class RunRequest(msgspec.Struct, frozen=True):
         return self.resume or self.rerun_failed or self.regrade
 
 
-def run(cases: Cases, *, target: AnyTarget | None = None, **options: Any) -> Run:
+def run(
+    cases: Cases,
+    *,
+    target: AnyTarget | None = None,
+    judge: AnyTarget | None = None,
+    store: str | None = None,
+    baseline: Baseline | None = None,
+    **options: Unpack[OptionKeys],
+) -> Run:
     """Ask a target every case, grade what it did, and record it.
 
-    `cases` are suites, or paths to load them from. `target` is the name of a target, one written
-    inline, a function or a Target, and so is `judge`. `store` is the URL of a store, `baseline` a
-    Run or what the command accepts. All other `options` are those of RunOptions.
+    `cases` are suites or cases, or paths to load them from. `target` is the name of a target, one
+    written inline, a function or a Target, and so is `judge`. `store` is the URL of a store,
+    `baseline` a Run or what the command accepts. All other `options` are those of RunOptions.
     """
-    return wait_for(lambda: _run(cases, target, **options))
+    request = RunRequest(cases, target, judge, store)
+    return wait_for(lambda: _run(*_with_baseline(baseline, request, options)))
 
 
-async def _run(
-    cases: Cases,
-    target: AnyTarget | None,
-    *,
-    judge: AnyTarget | None = None,
-    **options: Any,
-) -> Run:
-    async with _separate(target) as asked, _separate(judge) as judging:
-        return await arun(cases, target=asked, judge=judging, **options)
+async def _run(request: RunRequest, options: Mapping[str, Any]) -> Run:
+    async with _separate(request.target) as asked, _separate(request.judge) as judging:
+        return await execute(replace(request, target=asked, judge=judging), options)
 
 
 async def arun(
     cases: Cases,
     *,
     target: AnyTarget | None = None,
-    judge: str | Target | None = None,
+    judge: AnyTarget | None = None,
     store: str | None = None,
     baseline: Baseline | None = None,
-    **options: Any,
+    **options: Unpack[OptionKeys],
 ) -> Run:
     """`run` in a running event loop."""
     request = RunRequest(cases, target, judge, store)
@@ -137,34 +144,28 @@ def regrade(
     reference: str,
     cases: Cases = (),
     *,
-    judge: str | Target | None = None,
+    judge: AnyTarget | None = None,
     store: str | None = None,
     baseline: Baseline | None = None,
-    **options: Any,
+    **options: Unpack[OptionKeys],
 ) -> Run:
     """Grade the observations of a recorded run again, with today's evaluators: a new run."""
     request = RunRequest(cases, judge=judge, store=store, regrade=reference)
-    return wait_for(lambda: _regrade(request, baseline, options))
-
-
-async def _regrade(request: RunRequest, baseline: Baseline | None, options: dict[str, Any]) -> Run:
-    async with _separate(request.judge) as judging:
-        request = replace(request, judge=judging)
-        return await execute(*_with_baseline(baseline, request, options))
+    return wait_for(lambda: _run(*_with_baseline(baseline, request, options)))
 
 
 def _with_baseline(
-    baseline: Baseline | None, request: RunRequest, options: dict[str, Any]
-) -> tuple[RunRequest, dict[str, Any]]:
+    baseline: Baseline | None, request: RunRequest, options: Mapping[str, Any]
+) -> tuple[RunRequest, Mapping[str, Any]]:
     """The request and the options with the baseline, which is a run or names one."""
     if baseline is None:
         return request, options
     if isinstance(baseline, RunResult):
-        return replace(request, baseline=baseline), options | {"baseline": baseline.id}
-    return request, options | {"baseline": os.fspath(baseline)}
+        return replace(request, baseline=baseline), {**options, "baseline": baseline.id}
+    return request, {**options, "baseline": os.fspath(baseline)}
 
 
-async def execute(request: RunRequest, given: dict[str, Any]) -> Run:
+async def execute(request: RunRequest, given: Mapping[str, Any]) -> Run:
     """Execute the run that a caller requested."""
     settings = project()
     settings.prepend_to_sys_path()
@@ -177,7 +178,7 @@ async def execute(request: RunRequest, given: dict[str, Any]) -> Run:
 
 
 async def execute_in(
-    settings: Settings, store: Store, request: RunRequest, given: dict[str, Any]
+    settings: Settings, store: Store, request: RunRequest, given: Mapping[str, Any]
 ) -> RunResult:
     """Execute the run with a store that stays open."""
     spec = _run_spec(request, given, settings, store)
@@ -206,7 +207,7 @@ def _check_request(request: RunRequest) -> None:
 
 
 def _run_spec(
-    request: RunRequest, given: dict[str, Any], settings: Settings, store: Store
+    request: RunRequest, given: Mapping[str, Any], settings: Settings, store: Store
 ) -> RunSpec:
     _check_request(request)
     earlier = find_run(request.earlier, store) if request.earlier else None
@@ -217,11 +218,15 @@ def _run_spec(
         resumes=request.resume == "",
     )
     base, origin = _find_base(request.baseline, options, store), _origin(request, earlier)
+    if request.only is not None:
+        origin |= {"only": _digest(request.only)}
     # A run based on another one looks its cases up, which a stream cannot do.
     request = replace(request, stream=request.stream and not origin and not options.of)
     suites, paths = _suites(request, options, settings, store, earlier)
     defaults = default_evaluators(options, settings)
-    _report(list(python_suites.unchecked(suites, DefaultEvaluators(defaults))), request, options)
+    seeds = Seeds(settings)
+    warnings = python_suites.unchecked(suites, DefaultEvaluators(defaults), seeds)
+    _report(list(warnings), request, options)
     accepted = AcceptedLosses(settings.config.accepted, datetime.now(UTC).date())
     spec = RunSpec(
         settings=settings,
@@ -234,7 +239,7 @@ def _run_spec(
         judge=_as_target(request.judge),
         targets=request.targets,
         defaults=defaults,
-        sources={"seed": Seeds(settings).data, "snapshot": snapshot.capture(settings) or {}},
+        sources={"seed": seeds.data, "snapshot": snapshot.capture(settings) or {}},
         secrets=frozenset(secrets_of(settings)),
         compare=_comparer(options, settings, store, base),
         base=base or (),
@@ -246,6 +251,7 @@ def _run_spec(
         origin=origin,
     )
     spec = selection.only_selected(_with_origin(spec))
+    spec = spec if request.only is None else selection.only_these(spec, request.only)
     spec = with_work(spec, request.store or settings.config.store)
     if request.resume is None:
         return spec
@@ -254,10 +260,10 @@ def _run_spec(
 
 
 def _options(
-    request: RunRequest, given: dict[str, Any], settings: Settings, earlier: RunRecord | None
+    request: RunRequest, given: Mapping[str, Any], settings: Settings, earlier: RunRecord | None
 ) -> RunOptions:
     named = {"target": request.target, "judge": request.judge}
-    given = given | {name: who for name, who in named.items() if isinstance(who, str)}
+    given = {**given, **{name: who for name, who in named.items() if isinstance(who, str)}}
     derived: DerivedRun | None = "rerun" if request.regrade is None else "regrade"
     return options_of(given, settings, earlier, None if request.resume else derived)
 
@@ -269,6 +275,11 @@ def _origin(request: RunRequest, earlier: RunRecord | None) -> dict[str, str]:
     if request.resume:
         return {how: earlier.plan[how] for how in _ORIGINS if how in earlier.plan}
     return {"rerunFailed" if request.rerun_failed is not None else "regraded": earlier.id}
+
+
+def _digest(refs: Iterable[CaseRef]) -> str:
+    """A short text that is the same for the same cases."""
+    return blake2b(msgspec.json.encode(sorted(refs)), digest_size=8).hexdigest()
 
 
 def _with_origin(spec: RunSpec) -> RunSpec:
@@ -328,10 +339,10 @@ def _suites(
     settings: Settings,
     store: Store,
     earlier: RunRecord | None,
-) -> tuple[Sequence[Suite], list[str]]:
+) -> tuple[Sequence[EvalSuite], list[str]]:
     """The suites, and the paths that a resumed run loads them from."""
     cases = python_suites.listed(request.cases)
-    if cases and isinstance(cases[0], Suite):
+    if cases and isinstance(cases[0], EvalSuite):
         suites = python_suites.checked(cases, defaults=bool(options.evaluators))
         return suites, python_suites.paths_of(suites, settings)
     paths = as_paths(cases)
@@ -351,7 +362,7 @@ def _suites(
 
 def _load(
     files: list[Path], request: RunRequest, options: RunOptions, settings: Settings
-) -> Sequence[Suite]:
+) -> Sequence[EvalSuite]:
     """Load eval files; warnings are reported, or raised if the run is strict."""
     loaded = load_all(files, stream=_may_stream(request, options, settings), settings=settings)
     if error := error_for(loaded.problems):

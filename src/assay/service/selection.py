@@ -62,6 +62,11 @@ def only_selected(job: RunSpec) -> RunSpec:
     return _only(job, refs, job.nothing_wanted or ("" if refs else nothing))
 
 
+def only_these(job: RunSpec, refs: Collection[CaseRef]) -> RunSpec:
+    """The job with only these cases."""
+    return _only(job, refs, job.nothing_wanted)
+
+
 def _only(job: RunSpec, refs: Collection[CaseRef], nothing: str) -> RunSpec:
     """The job with only these cases; `nothing` is why there is none of them."""
     files = [project_path(suite.file, job.settings) for suite in job.suites]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Set
 from contextlib import closing, suppress
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -18,13 +18,14 @@ from assay.model.case_rows import CasePage, parse_sort
 from assay.model.case_view import CaseView
 from assay.model.comparison import CaseRef
 from assay.model.run import RunRecord, TrialRecord
+from assay.model.run_result import RunResult
 from assay.model.suite_result import EvalSuiteResult
 from assay.ports import Store
 from assay.service.cases import case_at, case_page, case_rows, find_case
 from assay.service.project import project
-from assay.service.result import Run
 from assay.service.store import store_to_read
 
+R = TypeVar("R", bound=RunResult)
 #: How many cases of a list are shown.
 LISTED = 50
 #: How many ids a name that no case has is compared with, and how similar a hint must be.
@@ -133,13 +134,13 @@ def _before(
     return label, find_case(store, find_run(name, store), case.row.suite, case.row.id)
 
 
-def matching(run: Run, text: str) -> frozenset[CaseRef]:
+def matching(store: Store, run: RunRecord, text: str) -> frozenset[CaseRef]:
     """The cases of a run that match a filter."""
-    rows = case_rows(run.store, run.record, parse_filter(text))
+    rows = case_rows(store, run, parse_filter(text))
     return frozenset(CaseRef(row.suite, row.id) for row in rows)
 
 
-def narrowed(run: Run, refs: Set[CaseRef]) -> Run:
+def narrowed(run: R, refs: Set[CaseRef]) -> R:
     """The run with only these cases; its counts are still those of all cases."""
     suites = tuple(
         replace(

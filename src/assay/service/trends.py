@@ -37,6 +37,21 @@ class Point(msgspec.Struct, frozen=True, rename="camel"):
     comparability: str | None = None
 
 
+class DescribedPoint(msgspec.Struct, frozen=True):
+    """A point with the git revision, the cost and the mean time of a case, as far as known.
+
+    `partial` says why the run does not have all cases. `baselines` are the names of those that it
+    is or was.
+    """
+
+    point: Point
+    revision: str
+    cost_usd: float | None
+    latency_ms: float | None
+    partial: str
+    baselines: tuple[str, ...]
+
+
 def trend(
     suite: str | None = None,
     last: int = LAST,
@@ -73,6 +88,37 @@ def points_of(
     _check_known("suite", suite, suites)
     _check_known("target", target, targets)
     return [point for points in by_target(found[::-1]).values() for point in points]
+
+
+def described(
+    store: Store, points: Iterable[Point], suite: str | None = None
+) -> list[DescribedPoint]:
+    """The points with what else is known of their runs."""
+    names: dict[str, list[str]] = {}
+    for name in sorted(store.baselines()):
+        for run_id in dict.fromkeys(store.baseline_history(name)):
+            names.setdefault(run_id, []).append(name)
+    return [
+        _described(point, store.run(point.run_id), suite, names.get(point.run_id, ()))
+        for point in points
+    ]
+
+
+def _described(
+    point: Point, record: RunRecord, suite: str | None, baselines: Iterable[str]
+) -> DescribedPoint:
+    counts = _counts(record, suite)
+    costs = [part["estimatedCostUsd"] for part in counts if "estimatedCostUsd" in part]
+    asked = sum(part["totalCases"] - part["skipped"] for part in counts)
+    took = sum(part["totalDurationMs"] for part in counts)
+    return DescribedPoint(
+        point,
+        str((record.environment.get("git") or {}).get("revision", "")),
+        sum(costs) if costs else None,
+        took / asked if asked else None,
+        record.partial,
+        tuple(baselines),
+    )
 
 
 def by_target(points: Iterable[Point]) -> dict[str, list[Point]]:

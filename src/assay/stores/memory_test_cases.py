@@ -17,6 +17,7 @@ from assay.model.test_case import (
     TestCase,
     TestCaseChanges,
     TestCasePage,
+    count_tags,
     first_version,
     folded,
     next_version,
@@ -67,6 +68,10 @@ class MemoryTestCases:
             start = min(skip, len(ids))
             shown = islice(ids, start, min(start + limit, len(ids)))
             return TestCasePage([self._versions[i][-1] for i in shown], len(ids))
+
+    def tags(self) -> dict[str, int]:
+        with self._open():
+            return count_tags((tags, 1) for tags in self._live.values())
 
     def change(
         self, case_id: str, changes: TestCaseChanges, now: datetime, known: str | None = None

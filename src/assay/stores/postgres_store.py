@@ -17,6 +17,7 @@ from psycopg import errors
 from assay.errors import CommitInDoubt, RunHeld, StoreError
 from assay.model.run import TrialRecord
 from assay.stores.migrating import scripts
+from assay.stores.postgres_permits import PostgresPermits
 from assay.stores.postgres_server import LOST, RETRY_SECONDS, PostgresServer, transaction, usable
 from assay.stores.sql import ADD_CONTENT, KEEP_FIRST, TRIAL_COLUMNS, SqlStore, content_row
 from assay.stores.sql_test_cases import Connection, Cursor
@@ -67,6 +68,13 @@ class PostgresStore(SqlStore):
     ) -> None:
         self._server = PostgresServer(url, lock_timeout, retry_seconds)
         super().__init__(PostgresDatabase(self._server))
+        #: The rate limits of all processes together.
+        self.permits = PostgresPermits(self._permits_connection)
+
+    @contextmanager
+    def _permits_connection(self) -> Iterator[psycopg.Connection]:
+        with self._server.translating_errors(), self._server.borrowed() as connection:
+            yield connection
 
     @property
     def retry_seconds(self) -> float:

@@ -23,6 +23,7 @@ from assay.model.test_case import (
     TestCase,
     TestCaseChanges,
     TestCasePage,
+    count_tags,
     first_version,
     folded,
     next_version,
@@ -75,6 +76,7 @@ _TAGGED = f"""
     FROM (SELECT coalesce(sum(total), 0) AS total FROM sets) n
     LEFT JOIN (page c {_NEWEST}) ON TRUE ORDER BY c.number
 """
+_TAG_SETS = "SELECT folded, total FROM tag_set"
 _ADD = "INSERT INTO test_case (id, version, created_at, tag_set) VALUES (?, ?, ?, ?)"
 _ADD += " RETURNING number"
 _ADD_VERSION = "INSERT INTO test_case_version VALUES (?, ?, ?, ?, ?, ?, ?)"
@@ -149,6 +151,10 @@ class SqlTestCases:
             else:
                 rows = connection.execute(self._tagged, (needle, *bounds)).fetchall()
         return TestCasePage([_case(row[1:]) for row in rows if row[1] is not None], int(rows[0][0]))
+
+    def tags(self) -> dict[str, int]:
+        with self._validation_context() as connection:
+            return count_tags(connection.execute(_TAG_SETS, ()).fetchall())
 
     def change(
         self, case_id: str, changes: TestCaseChanges, now: datetime, known: str | None = None

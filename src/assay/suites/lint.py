@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from assay.model.case import EvalCase, Origin, Suite
+from assay.model.case import EvalCase, EvalSuite, Origin
 from assay.model.expect import NO_TOOL, ExpectBase
 from assay.problems import Problem, Problems
 from assay.suites.ledger import PREFIX
@@ -29,7 +29,7 @@ class _FirstUse(NamedTuple):
     origin: Origin
 
 
-def find_weak_cases(suites: Iterable[Suite]) -> list[Problem]:
+def find_weak_cases(suites: Iterable[EvalSuite]) -> list[Problem]:
     """All findings in all suites; prompts are compared across suites too."""
     problems: list[Problem] = []
     prompts: dict[bytes, _FirstUse] = {}
@@ -52,7 +52,7 @@ def _blocks(case: EvalCase) -> Iterator[Block]:
             yield Block(spec, path)
 
 
-def _few_golden_values(case: EvalCase, suite: Suite) -> Iterator[Finding]:
+def _few_golden_values(case: EvalCase, suite: EvalSuite) -> Iterator[Finding]:
     for block in _blocks(case):
         values = len(set(block.expect.responseContains))
         if case.tier == "golden" and values < 2:
@@ -61,7 +61,7 @@ def _few_golden_values(case: EvalCase, suite: Suite) -> Iterator[Finding]:
             yield "few-golden-values", found, block.path, hint
 
 
-def _echoed_prompt(case: EvalCase, suite: Suite) -> Iterator[Finding]:
+def _echoed_prompt(case: EvalCase, suite: EvalSuite) -> Iterator[Finding]:
     """Only if all evaluators look for texts: others may reject a repeated question."""
     prompt = case.question.casefold()
     leaves = [(path, spec) for path, spec in case.walk_evaluators() if not spec.members]
@@ -74,14 +74,14 @@ def _echoed(texts: list[str], prompt: str) -> bool:
     return bool(texts) and all(text.casefold() in prompt for text in texts)
 
 
-def _ambiguous_one_way(case: EvalCase, suite: Suite) -> Iterator[Finding]:
+def _ambiguous_one_way(case: EvalCase, suite: EvalSuite) -> Iterator[Finding]:
     for block in _blocks(case):
         if case.difficulty == "ambiguous" and _get(block, "toolsAcceptable") is None:
             hint = "list the acceptable sets in toolsAcceptable"
             yield "ambiguous-one-way", "ambiguous, but without toolsAcceptable", block.path, hint
 
 
-def _edge_no_negative(case: EvalCase, suite: Suite) -> Iterator[Finding]:
+def _edge_no_negative(case: EvalCase, suite: EvalSuite) -> Iterator[Finding]:
     for block in _blocks(case):
         negative = block.expect.responseNotContains or block.expect.toolsNotCalled
         if case.difficulty == "edge" and not negative and not _limits_tools(block):
@@ -89,7 +89,7 @@ def _edge_no_negative(case: EvalCase, suite: Suite) -> Iterator[Finding]:
             yield "edge-no-negative", "an edge case that forbids nothing", block.path, hint
 
 
-def _lonely_synonym(case: EvalCase, suite: Suite) -> Iterator[Finding]:
+def _lonely_synonym(case: EvalCase, suite: EvalSuite) -> Iterator[Finding]:
     for block in _blocks(case):
         for index, group in enumerate(block.expect.responseContainsAny):
             if len(group) == 1:
@@ -98,7 +98,7 @@ def _lonely_synonym(case: EvalCase, suite: Suite) -> Iterator[Finding]:
                 yield "lonely-synonym", f"the group has one member, {group[0]!r}", path, hint
 
 
-def _passes_without_tool(case: EvalCase, suite: Suite) -> Iterator[Finding]:
+def _passes_without_tool(case: EvalCase, suite: EvalSuite) -> Iterator[Finding]:
     """An edge case may want no tool; elsewhere, not expecting one is likely a mistake."""
     if case.tier not in ("golden", "labeled", "regression") or case.difficulty == "edge":
         return
@@ -118,7 +118,7 @@ def _passes_without_tool(case: EvalCase, suite: Suite) -> Iterator[Finding]:
             yield "passes-without-tool", message, block.path, hint
 
 
-def _cannot_fail(case: EvalCase, suite: Suite) -> Iterator[Finding]:
+def _cannot_fail(case: EvalCase, suite: EvalSuite) -> Iterator[Finding]:
     if case.skip is not None:
         return
     if case.min_pass_rate == 0:
@@ -132,14 +132,14 @@ def _cannot_fail(case: EvalCase, suite: Suite) -> Iterator[Finding]:
         yield "cannot-fail", f"no evaluator can fail: {reasons[0]}", ("evaluators",), ""
 
 
-def _cannot_pass(case: EvalCase, suite: Suite) -> Iterator[Finding]:
+def _cannot_pass(case: EvalCase, suite: EvalSuite) -> Iterator[Finding]:
     weightless = case.evaluators and not any(spec.weight for spec in case.evaluators)
     if weightless and case.skip is None and case.threshold != 0:
         message = "every evaluator has the weight 0, so the score is always 0"
         yield "cannot-pass", message, ("evaluators",), "give one of them a weight"
 
 
-def _tier_names(case: EvalCase, suite: Suite) -> Iterator[Finding]:
+def _tier_names(case: EvalCase, suite: EvalSuite) -> Iterator[Finding]:
     if case.tier in ("golden", "labeled", "regression"):
         tool = case.id.split("-", 1)[1].rpartition("-")[0]
         if tool.replace("_", "-") != suite.tool_name.replace("_", "-"):
@@ -172,7 +172,7 @@ def _limits_tools(block: Block) -> bool:
     return acceptable is not None or _get(block, "toolsCalled") == []
 
 
-RULES: tuple[Callable[[EvalCase, Suite], Iterator[Finding]], ...] = (
+RULES: tuple[Callable[[EvalCase, EvalSuite], Iterator[Finding]], ...] = (
     _few_golden_values,
     _echoed_prompt,
     _ambiguous_one_way,

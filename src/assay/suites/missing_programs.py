@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from assay.caching import ReuseCache
-from assay.model.case import EvalCase, Suite
+from assay.model.case import EvalCase, EvalSuite
 from assay.model.evaluator import EvaluatorSpec, MissingDependency
 from assay.problems import Problem, Severity
 
@@ -50,7 +50,7 @@ def _may_have_missing_dependencies(spec: EvaluatorSpec) -> bool:
     return type(spec).missing_dependencies is not EvaluatorSpec.missing_dependencies
 
 
-def missing_programs(suites: Iterable[Suite]) -> list[Problem]:
+def missing_programs(suites: Iterable[EvalSuite]) -> list[Problem]:
     """A problem for each missing dependency of the evaluators of all cases."""
     found = MissingPrograms()
     for suite in suites:

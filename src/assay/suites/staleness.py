@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from assay.errors import ConfigError, ToolRegistryError, nearest
-from assay.model.case import Suite
+from assay.model.case import EvalSuite
 from assay.model.run import SuiteMetadata
 from assay.model.tool import ToolEntry
 from assay.problems import Problem, Problems
@@ -99,7 +99,7 @@ def _read_tools(document: Document, tools: dict[str, ToolEntry]) -> Iterator[Pro
 
 
 def suite_metadata(
-    suite: Suite, registry: ToolRegistry | None, eval_hash: str = ""
+    suite: EvalSuite, registry: ToolRegistry | None, eval_hash: str = ""
 ) -> SuiteMetadata:
     """The current state of the tool of a suite; unknown values are empty, or 0."""
     tool = registry.tools.get(suite.tool_name) if registry is not None else None
@@ -112,14 +112,14 @@ def suite_metadata(
     )
 
 
-def warnings(suite: Suite, registry: ToolRegistry | None) -> list[str]:
+def warnings(suite: EvalSuite, registry: ToolRegistry | None) -> list[str]:
     """What changed since the cases were written, according to the metadata of their file."""
     if registry is None or suite.tier == "suite":
         return []
     return [*_tool_warnings(suite, registry), *_size_warnings(suite.metadata, registry)]
 
 
-def _tool_warnings(suite: Suite, registry: ToolRegistry) -> Iterator[str]:
+def _tool_warnings(suite: EvalSuite, registry: ToolRegistry) -> Iterator[str]:
     name, recorded = suite.tool_name, suite.metadata
     tool = registry.tools.get(name)
     if tool is None:

@@ -15,7 +15,7 @@ import msgspec
 
 from assay import registry
 from assay.errors import UsageError
-from assay.model.case import EvalCase, Origin, Suite
+from assay.model.case import EvalCase, EvalSuite, Origin
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.message import Message
 from assay.model.run import TEST_CASES
@@ -49,7 +49,7 @@ def pinned(cases: Iterable[TestCase], store: Store) -> str:
     return TEST_CASES + digest
 
 
-def suite_of(reference: str, store: Store) -> tuple[Suite, str]:
+def suite_of(reference: str, store: Store) -> tuple[EvalSuite, str]:
     """The suite of a reference, and a reference that pins its versions."""
     digest = reference.removeprefix(TEST_CASES)
     if digest:
@@ -61,7 +61,7 @@ def suite_of(reference: str, store: Store) -> tuple[Suite, str]:
         raise UsageError("the store has no test case: `assay import` or `assay serve` adds some")
     judge = registry.evaluators.get(DEFAULT_EVALUATOR).model_validate({"type": DEFAULT_EVALUATOR})
     judge = judge.model_copy(update={"name": DEFAULT_EVALUATOR})
-    return Suite(NAME, TEST_CASES, [_case(case, judge) for case in cases]), reference
+    return EvalSuite(NAME, [_case(case, judge) for case in cases], TEST_CASES), reference
 
 
 def _selected(digest: str, store: Store) -> list[TestCase]:

@@ -69,6 +69,7 @@ class _Python:
     ) -> None:
         self.name = name
         self._function, self._get_argument, self._runner = function, get_argument, runner
+        self._is_async = _is_async(function)
 
     async def ask(self, request: Request) -> Observation:
         returned, error, duration = await self._call(self._get_argument(request))
@@ -84,7 +85,7 @@ class _Python:
 
     async def _call(self, argument: Any) -> Outcome:
         """Call the function, in a thread unless it is async, so that it does not block the loop."""
-        if _is_async(self._function):
+        if self._is_async:
             return await self._runner.outcome(lambda: self._function(argument))
         called = await in_thread(self._function, argument)
         returned = called.value
@@ -96,10 +97,12 @@ class _Python:
     def _can_get_ctrl_c(self) -> bool:
         """Can a KeyboardInterrupt be from the user? Python raises it in the main thread only."""
         main = threading.current_thread() is threading.main_thread()
-        return main and isinstance(self._runner, CallerLoop) and _is_async(self._function)
+        return main and isinstance(self._runner, CallerLoop) and self._is_async
 
     def _observation(self, value: Any) -> Observation:
-        """The observation, made from a copy, as the function may still change what it returned."""
+        """The observation, made from a copy, as the function may still change a mapping."""
+        if type(value) is str:
+            return read(value)
         if value is None:
             raise TargetError(f"{self.name} returned None, not a text, a mapping or an Observation")
         try:

@@ -234,6 +234,15 @@ class TestCaseConformance(ABC):
         cases.remove(b.id, NOON).result(SECONDS)
         assert cases.page(10, tag="old") == ([], 0)
 
+    def test_tags_are_counted_as_they_are_now(self, cases: TestCaseStore) -> None:
+        assert cases.tags() == {}
+        tags = [("Geo", "basic"), ("GEO", "geo"), ("ß",), ()]
+        a, b, *_ = added(cases, *(new_case("x", *each) for each in tags))
+        assert cases.tags() == {"geo": 2, "basic": 1, "ss": 1}
+        changed(cases, a.id, tags=("ss",))
+        cases.remove(b.id, NOON).result(SECONDS)
+        assert cases.tags() == {"ss": 2}
+
     # Changing
 
     def test_only_what_is_given_changes(self, cases: TestCaseStore) -> None:

@@ -14,7 +14,9 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from assay.redaction import cut
 from assay.text import count, duration, money, percent
+from assay.web.content import visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -47,13 +49,25 @@ def environment() -> Environment:
         loader=jinja2.PackageLoader("assay.web"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
+        finalize=_finalize,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     shown = {"count": count, "percent": percent, "duration": duration, "money": money}
     found.filters |= shown | {"number": "{:,}".format, "moment": moment}
+    found.filters |= {"capitalize_first": capitalize_first, "shorten": cut}
     found.globals |= {"SIGNS": SIGNS, "static": static_url}
     return found
+
+
+def capitalize_first(text: str) -> str:
+    """The text as a sentence begins; the rest keeps its case."""
+    return text[:1].upper() + text[1:]
+
+
+def _finalize(value: Any) -> Any:
+    """What templates show for a value: control characters in text are written out."""
+    return visible(value) if type(value) is str else value
 
 
 def moment(timestamp: str) -> str:

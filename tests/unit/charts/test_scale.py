@@ -38,6 +38,10 @@ def test_a_scale_of_amounts_begins_at_zero(values: list[float]) -> None:
     assert 2 <= len(list(scale.ticks())) <= 4
 
 
+def test_ticks_of_amounts_can_be_told_apart() -> None:
+    assert list(of_amounts([0.3], 0, 1, 1.0).ticks()) == [0.0, 1.0]
+
+
 def test_rates_that_are_all_equal_have_a_scale() -> None:
     assert [round(tick, 2) for tick in of_rates([1.0], 0, 1).ticks()] == [0.9, 0.95, 1.0]
     assert [round(tick, 2) for tick in of_rates([0.0], 0, 1).ticks()] == [0.0, 0.05, 0.1]

@@ -67,11 +67,18 @@ def test_a_baseline_is_a_step_that_ends_where_the_next_begins() -> None:
     runs = [point("a", 90, is_baseline=True), point("b", 91), point("c", 92, is_baseline=True)]
     svg = checked(rate_trend(runs, "Pass rate"))
     assert [title for title in titles(svg) if title.startswith("baseline")] == [
-        "baseline a: 90 %",
         "baseline c: 92 %",
+        "baseline a: 90 %",
     ]
-    first, second = (str(mark.get("d")) for mark in marks(svg, "limit"))
+    second, first = (str(mark.get("d")) for mark in marks(svg, "limit"))
     assert first.rpartition("H")[2] == second.removeprefix("M").split()[0]
+
+
+def test_a_baseline_ends_where_the_questions_change() -> None:
+    runs = [point("a", 90, "one", is_baseline=True), point("b", 50, "other")]
+    svg = checked(rate_trend(runs, "Pass rate"))
+    (limit,), (change,) = marks(svg, "limit"), marks(svg, "break")
+    assert str(limit.get("d")).rpartition("H")[2] == str(change.get("d"))[1:].split()[0]
 
 
 def test_an_incomplete_run_is_hollow() -> None:

@@ -252,9 +252,7 @@ def test_a_process_that_is_killed_is_replaced(
 ) -> None:
     write(streamed, [case(n) for n in range(12)], [seen(n) for n in range(12)])
     expected = document(assay.run("a.eval.jsonl", target=REPLAY))
-    monkeypatch.setattr(
-        "assay.engine.streamed_suites.executors.get", lambda name: lambda: Wrapped(kill_once)
-    )
+    monkeypatch.setattr("assay.registry.executors.get", lambda name: lambda: Wrapped(kill_once))
     assert document(assay.run("a.eval.jsonl", target=REPLAY)) == expected
     assert Path("killed").exists()
 
@@ -748,7 +746,7 @@ class Asking(Wrapped):
 def asking(streamed: Project) -> Iterator[Asking]:
     write(streamed, [case(n) for n in range(9)], [seen(n) for n in range(9)])
     with closing(Asking()) as found, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("assay.engine.streamed_suites.executors.get", lambda name: lambda: found)
+        patch.setattr("assay.registry.executors.get", lambda name: lambda: found)
         yield found
 
 

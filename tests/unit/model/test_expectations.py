@@ -103,8 +103,8 @@ def test_a_configured_default_replaces_an_added_one(project: Project) -> None:
     project.write(
         "suite.yaml", suite("expected_output: It is Paris.", "[{type: similarity, value: x}]")
     )
-    options = {"evaluators": ({"type": "similarity"},)}
-    result = runs.run("suite.yaml", target=lambda question: "It is Paris", **options)
+    evaluators = [{"type": "similarity"}]
+    result = runs.run("suite.yaml", target=lambda _: "It is Paris", evaluators=evaluators)
     (case,) = result.suites[0].cases
     found = [(e.name, round(e.score or 0, 2)) for e in case.details.evaluators]
     assert found == [("similarity", 0.0), ("similarity_2", 0.92)]
@@ -178,7 +178,7 @@ def test_a_suite_made_in_python_is_reported_too(project: Project) -> None:
         (spec_of("contains", name="contains", value="a"),),
         expected_messages=(Message("assistant", "Paris"),),
     )
-    made = assay.Suite("cities", "", [case])
+    made = assay.Suite("cities", [case])
     with pytest.raises(EvalFileErrors) as refused:
         runs.run(made, target=lambda question: "Paris", strict=True)
     (problem,) = refused.value.problems

@@ -145,7 +145,7 @@ CASE = EvalCase(
         (EvaluationScore(1.0), {"score": 1.0, "verdict": "pass"}),
         (EvalCaseResult(CASE, "passed", 1.0, "pass", (), SEEN), {"id": "a", "passed": True}),
         (CASE, {"id": "a", "locate": None}),
-        (Suite("s", "", (CASE,)), {"name": "s", "file": ""}),
+        (Suite("s", (CASE,)), {"name": "s", "file": ""}),
         (Context(CASE, SEEN), {"repeat": 0}),
     ],
 )

@@ -11,7 +11,7 @@ import pytest
 
 import assay
 from assay.blocking import wait_for
-from assay.errors import StoreError, UnknownName
+from assay.errors import ExecutorError, StoreError, UnknownName, UsageError
 from assay.executors.processes import Processes
 from assay.loaders import jsonl
 from assay.model.events import Notice
@@ -19,13 +19,14 @@ from assay.ports import WorkOrder
 from assay.registry import evaluators, executors
 from assay.service import eval_files
 from assay.service.runs import RunHooks, RunRequest, execute
+from assay.service.workers import make_grader
 from assay.stores.postgres_store import PostgresStore
 from assay.targets.scripted import ScriptedTarget
+from contract.clusters import SECRET
 from contract.postgres import PASSWORD, Server
 from unit.conftest import Project
 
 REPLAY = "replay:seen.jsonl"
-SECRET = "k9-secret-of-the-judge"
 
 
 class Recorder:
@@ -37,14 +38,23 @@ class Recorder:
         self.orders: list[WorkOrder] = []
 
     def get(self, name: str) -> Any:
-        real = self._make(name) if self._make else self._get(name)()
-        recorder = self
+        chosen, make, recorder = self._get(name), self._make, self
 
         class Executor:
+            remote = getattr(chosen, "remote", False)
+
+            def __init__(self, real: Any = None) -> None:
+                self.real = real or (make(name) if make else chosen())
+
+            @classmethod
+            def at(cls, address: str, workers: int | None) -> Executor:
+                placed: Any = chosen
+                return cls(placed.at(address, workers) if address or workers else None)
+
             def run(self, order: WorkOrder, pieces: Iterable[bytes]) -> AsyncGenerator[bytes, None]:
                 recorder.names.append(name)
                 recorder.orders.append(order)
-                run: AsyncGenerator[bytes, None] = real.run(order, pieces)
+                run: AsyncGenerator[bytes, None] = self.real.run(order, pieces)
                 return run
 
         return Executor
@@ -86,7 +96,7 @@ def streamed(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
 @pytest.fixture
 def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
     found = Recorder()
-    monkeypatch.setattr("assay.engine.streamed_suites.executors.get", found.get)
+    monkeypatch.setattr("assay.registry.executors.get", found.get)
     return found
 
 
@@ -124,7 +134,7 @@ def test_all_executors_give_the_same_results(
 ) -> None:
     local, forked = run(executor="local"), run(executor="processes")
     recorder = Recorder(lambda name: Processes(2, "spawn"))
-    monkeypatch.setattr("assay.engine.streamed_suites.executors.get", recorder.get)
+    monkeypatch.setattr("assay.registry.executors.get", recorder.get)
     spawned = run(executor="processes")
     assert result_of(local) == result_of(forked) == result_of(spawned)
     assert local.record.environment["judges"]
@@ -189,7 +199,7 @@ def test_evaluators_of_modules_are_imported_by_other_processes(
     __import__("registering")
     streamed.write("a.eval.jsonl", '{"id": "c1", "input": "?", "evaluators": [{"type": "short"}]}')
     recorder = Recorder(lambda name: Processes(1, "spawn"))
-    monkeypatch.setattr("assay.engine.streamed_suites.executors.get", recorder.get)
+    monkeypatch.setattr("assay.registry.executors.get", recorder.get)
     assert assay.run("a.eval.jsonl", target=REPLAY).passed
     assert recorder.names == ["processes"]
 
@@ -222,7 +232,7 @@ def test_workers_save_to_postgresql_themselves(
     monkeypatch.setenv("ASSAY_STORE", url)
     monkeypatch.setattr(PostgresStore, "save", refuse)  # not in processes that are spawned
     recorder = Recorder(lambda name: Processes(2, "spawn"))
-    monkeypatch.setattr("assay.engine.streamed_suites.executors.get", recorder.get)
+    monkeypatch.setattr("assay.registry.executors.get", recorder.get)
     found = run()
     assert result_of(found) == expected
     assert len(list(found.store.trials(found.id))) == 12
@@ -237,3 +247,87 @@ def test_forked_workers_know_the_password_of_a_store_that_is_given(
 ) -> None:
     expected = result_of(run())
     assert result_of(run(store=url)) == expected
+
+
+# Clusters
+
+
+@pytest.fixture
+def on_dask(url: str, dask_cluster: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of an executor whose workers have the password of the store from elsewhere."""
+    monkeypatch.setenv("ASSAY_STORE", url)
+    monkeypatch.setattr(PostgresStore, "save", refuse)
+    return f"dask://{dask_cluster}"
+
+
+def configured(project: Project, **keys: Any) -> None:
+    written = json.loads(Path("assay.yaml").read_text()) | keys
+    project.write("assay.yaml", json.dumps(written))
+
+
+def test_a_cluster_that_sees_the_folder_gives_the_same_results(
+    streamed: Project, on_dask: str, recorder: Recorder
+) -> None:
+    expected = result_of(run(store="sqlite:.assay/assay.db"))
+    configured(streamed, shared_folder=True)
+    found = run(executor=on_dask)
+    assert result_of(found) == expected
+    assert found.record.environment["judges"]
+    assert SECRET.encode() not in recorder.orders[-1].details
+    assert PASSWORD.encode() not in recorder.orders[-1].details.replace(b"%20", b" ")
+
+
+def test_a_project_travels_to_a_cluster(
+    streamed: Project, on_dask: str, recorder: Recorder
+) -> None:
+    expected = result_of(run(store="sqlite:.assay/assay.db"))
+    configured(streamed, bundle=["*"])
+    before = run(executor=on_dask)
+    assert result_of(before) == expected
+    assert b'"root": ""' in recorder.orders[-1].details
+    # The processes of a cluster outlive a run, and must not go on with its modules.
+    streamed.write("plain.py", "def polite(response):\n    return True\n")
+    assert run(executor=on_dask).summary.passed > before.summary.passed
+
+
+def test_a_file_that_does_not_travel_is_named(streamed: Project, on_dask: str) -> None:
+    configured(streamed, bundle=["assay.yaml"])
+    with pytest.raises(ExecutorError, match=r"no a\.eval\.jsonl .*list it under 'bundle'"):
+        run(executor=on_dask)
+
+
+def test_a_worker_without_the_folder_refuses(
+    streamed: Project, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order = make_order(root=str(tmp_path / "elsewhere"))
+    with pytest.raises(ExecutorError, match=r"elsewhere.*mount it at the same path"):
+        make_grader(order)
+
+
+def make_order(**values: Any) -> bytes:
+    order: dict[str, Any] = dict.fromkeys(("run_id", "root", "folder"), "")
+    order |= {"modules": [], "files": [], "suites": {}, "options": {}, "sources": {}}
+    return json.dumps(order | values).encode() + b"\n"
+
+
+def test_a_cluster_is_refused_a_store_of_this_machine(streamed: Project) -> None:
+    with pytest.raises(
+        UsageError, match=r"'dask' needs a store in PostgreSQL.*'sqlite' is a store"
+    ):
+        run(executor="dask")
+
+
+def test_a_cluster_is_refused_what_only_this_process_has(streamed: Project, on_dask: str) -> None:
+    judge = ScriptedTarget(name="mine", replies={"it is": '{"score": 1.0}'}).connect()
+    with pytest.raises(UsageError, match="'mine' is an object of this process"):
+        run(executor=on_dask, judge=judge)
+
+
+def test_an_executor_without_an_address_says_so(streamed: Project) -> None:
+    for name in ("processes", "local"):
+        with pytest.raises(UsageError, match=f"'{name}' has no address, and 'host:1' is one"):
+            run(executor=f"{name}://host:1")
+
+
+def test_processes_are_as_many_as_asked_for(streamed: Project) -> None:
+    assert run(executor="processes", workers_per_machine=1).summary.passed

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from assay.errors import ConfigError, ToolRegistryError
-from assay.model.case import Suite
+from assay.model.case import EvalSuite
 from assay.model.run import SuiteMetadata
 from assay.model.tool import ToolEntry
 from assay.settings import Settings
@@ -31,11 +31,11 @@ def registry(*tools: dict[str, Any]) -> ToolRegistry:
     return ToolRegistry({tool["name"]: ToolEntry(**tool) for tool in tools})
 
 
-def suite(tool: str = "get_weather", tier: Any = "golden", **recorded: Any) -> Suite:
-    return Suite(f"{tool}.{tier}", "", (), tier=tier, tool_name=tool, metadata=recorded)
+def suite(tool: str = "get_weather", tier: Any = "golden", **recorded: Any) -> EvalSuite:
+    return EvalSuite(f"{tool}.{tier}", (), tier=tier, tool_name=tool, metadata=recorded)
 
 
-def warned(what: Suite, *tools: dict[str, Any]) -> list[str]:
+def warned(what: EvalSuite, *tools: dict[str, Any]) -> list[str]:
     return staleness.warnings(what, registry(*(tools or TOOLS)))
 
 

@@ -44,8 +44,13 @@ _HEADERS = {
 _MEDIA_TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 _FOREVER = "public, max-age=31536000, immutable"
 #: The pages in the header: section, address and label; and the one that the name leads to.
-PAGES: tuple[tuple[str, str, str], ...] = ()
-HOME = "/docs"
+PAGES: tuple[tuple[str, str, str], ...] = (
+    ("runs", "/", "Runs"),
+    ("compare", "/compare", "Compare"),
+    ("trend", "/trend", "Trend"),
+    ("test-cases", "/test-cases", "Test cases"),
+)
+HOME = "/"
 Handler = Callable[[Request], Awaitable[Response]]
 
 
@@ -60,6 +65,7 @@ def render(
     settings = state_of(request).settings
     place = f"{settings.root.name} · {settings.config.store.partition(':')[0]}"
     around = {"caller": caller_of(request), "place": place, "pages": PAGES, "home": HOME}
+    around["has_page"] = {key for key, *_ in PAGES}.__contains__
     text = draw(template, values | around | {"version": __version__})
     return Response(text, status, _HEADERS | (headers or {}), "text/html")
 

@@ -5,6 +5,16 @@ from __future__ import annotations
 from starlette.routing import Route
 
 from assay.server import docs
+from assay.server.pages import case, compare, run, runs, test_cases, trend
 from assay.server.pages.rendering import STATIC_FILES
 
-PAGES: list[Route] = [*docs.ROUTES, STATIC_FILES]
+PAGES: list[Route] = [
+    *runs.ROUTES,
+    *run.ROUTES,
+    *case.ROUTES,
+    *compare.ROUTES,
+    *trend.ROUTES,
+    *test_cases.ROUTES,
+    *docs.ROUTES,
+    STATIC_FILES,
+]

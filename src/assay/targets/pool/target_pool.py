@@ -19,11 +19,13 @@ from assay.ports import Target
 from assay.problems import Problem
 from assay.registry import targets as providers
 from assay.settings import Settings, TargetEntry, environment
+from assay.store_parts import Permits
 from assay.targets.pool.agentv import targets_file, translated
 from assay.targets.pool.inline import hint_for, inline_settings
 from assay.targets.pool.needs import check_needs
 from assay.targets.pool.rate_limits import RateLimiter
 from assay.targets.pool.retries import Clock, RetryingTarget, RetryPolicy, SystemClock
+from assay.targets.pool.shared_limits import SharedRateLimiter
 from assay.wire.document import DocPath, Document
 from assay.wire.validation import check
 from assay.wire.validation_context import ValidationContext
@@ -40,7 +42,8 @@ class TargetPool:
     """Connects targets when they are first needed, and closes them all at the end.
 
     `judge` overrides the project's judge: the name of a target, or a target, which the caller
-    has to close. Only names in `allowed` may be used, also as the model of a judge. `policy` is
+    has to close. With `permits`, other processes ask the same targets under the same limits. Only
+    names in `allowed` may be used, also as the model of a judge. `policy` is
     for all targets, and so are the `limits` that are set, which override the configuration.
     `workers` is the default for the concurrent questions of a target. `seed` makes the waits
     repeatable.
@@ -57,11 +60,13 @@ class TargetPool:
         workers: int = WORKERS,
         clock: Clock | None = None,
         seed: int | None = None,
+        permits: Permits | None = None,
     ) -> None:
         self.settings, self._allowed = settings, allowed
         self._policy = policy or RetryPolicy(timeout=TIMEOUT_SECONDS)
         self._limits, self._workers = limits or RateLimits(), workers
         self._clock, self._seed = clock or SystemClock(), seed
+        self._permits = permits
         self._limiters: dict[str, RateLimiter] = {}
         self._connected: dict[tuple[str | None, str | None], RetryingTarget] = {}
         self._judge = judge
@@ -181,12 +186,17 @@ class TargetPool:
         """The rate limiter of a target; shared if the same target is also the judge."""
         if identity not in self._limiters:
             own, run = limits, self._limits
-            self._limiters[identity] = RateLimiter(
-                self._clock,
-                run.workers or own.workers or self._workers,
+            workers = run.workers or own.workers or self._workers
+            rates = (
                 run.requests_per_minute or own.requests_per_minute,
                 run.tokens_per_minute or own.tokens_per_minute,
             )
+            if self._permits is None:
+                self._limiters[identity] = RateLimiter(self._clock, workers, *rates)
+            else:
+                self._limiters[identity] = SharedRateLimiter(
+                    self._clock, workers, *rates, permits=self._permits, target=identity
+                )
         return self._limiters[identity]
 
     def _spec_of_judge(self, target: str | None, model: str | None) -> TargetSpec:

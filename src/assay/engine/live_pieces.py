@@ -1,0 +1,146 @@
+"""Live runs on many machines: pieces of trials that workers ask, grade and save.
+
+The coordinator decides what is asked, and counts; a worker only needs the positions of the trials.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator
+from contextlib import aclosing
+from itertools import islice
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from assay.engine.plan import Plan, PlannedCase, Trial
+from assay.engine.trial import FinishedTrial, TrialRunner
+from assay.engine.trial_writer import TrialWriter
+from assay.model.run import TrialRecord
+from assay.ports import Executor, Store, WorkOrder
+from assay.redaction import redacting
+from assay.threads import call_in_thread
+
+#: How many trials a piece has: few make limits precise, many keep all lanes of a worker busy.
+LEAST_TRIALS, MOST_TRIALS = 20, 50
+#: How long the answers that are there may take to be saved when a worker is closed.
+_CLOSING_SECONDS = 5.0
+
+
+class LivePiece(msgspec.Struct, array_like=True):
+    """The position and repeat of each trial, and how many of them to ask at once."""
+
+    trials: list[tuple[int, int]]
+    at_once: int
+    confirms: bool = False
+
+
+class SavedTrial(msgspec.Struct, array_like=True):
+    """A trial that is saved; its record comes without result, observation and content."""
+
+    record: TrialRecord
+    cached: bool
+    unreachable: bool
+
+
+class LiveResult(msgspec.Struct, array_like=True):
+    trials: list[SavedTrial]
+    #: Was any answer from the cache, or any request repeated?
+    asked_otherwise: bool
+
+
+_PIECE = msgspec.msgpack.Decoder(LivePiece)
+_RESULT = msgspec.msgpack.Decoder(LiveResult)
+
+
+class LiveWorker:
+    """Asks the trials of pieces in an event loop of its own; the Worker of a live run."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        trials: TrialRunner,
+        store: Store,
+        release: Callable[[], Coroutine[Any, Any, None]],
+    ) -> None:
+        self._plan, self._trials, self._store, self._release = plan, trials, store, release
+        self._loop = asyncio.new_event_loop()
+        self._asking: asyncio.Task[LiveResult] | None = None
+
+    def __call__(self, piece: bytes) -> bytes:
+        with redacting(lambda: self._trials.redact):
+            self._asking = self._loop.create_task(self._ask(_PIECE.decode(piece)))
+            return msgspec.msgpack.encode(self._loop.run_until_complete(self._asking))
+
+    def close(self) -> None:
+        """Cancel the trials in flight, and release the targets once answers are saved."""
+        if self._asking is not None and self._loop.is_running():
+            ended = call_in_thread(self._cancel)
+            ended.result(_CLOSING_SECONDS)
+        if not self._loop.is_running():
+            call_in_thread(lambda: self._loop.run_until_complete(self._release())).result()
+            self._loop.close()
+
+    def _cancel(self) -> None:
+        asking = self._asking
+        assert asking is not None
+        self._loop.call_soon_threadsafe(asking.cancel)
+
+    async def _ask(self, piece: LivePiece) -> LiveResult:
+        found: list[SavedTrial] = []
+        waiting = iter(piece.trials)
+
+        async def lane() -> None:
+            for position, repeat in waiting:
+                planned = self._plan.at(position)
+                finished = await self._trials.run(planned, repeat, confirms=piece.confirms)
+                await writer.add(finished)
+
+        def saved(finished: FinishedTrial) -> None:
+            bare = replace(finished.record, result=b"", observation=b"", content=b"")
+            found.append(SavedTrial(bare, finished.cached, finished.unreachable))
+
+        async with asyncio.TaskGroup() as group:
+            writer = TrialWriter(self._store, saved, group.create_task, piece.at_once - 1)
+            for _ in range(min(piece.at_once, len(piece.trials))):
+                group.create_task(lane())
+        return LiveResult(found, self._trials.asked_otherwise)
+
+
+class RemoteTrials:
+    """Lets the workers of an executor ask trials, `workers` at once in all of them together."""
+
+    def __init__(self, executor: Executor, order: Callable[[], WorkOrder], workers: int) -> None:
+        self._executor, self._order, self._workers = executor, order, workers
+        self.asked_otherwise = False
+
+    async def ask(
+        self, trials: Iterable[Trial], is_over: Callable[[], bool], *, confirms: bool = False
+    ) -> AsyncGenerator[tuple[PlannedCase, FinishedTrial], None]:
+        """Each trial once it is saved; no piece is begun once it `is_over`."""
+        planned: dict[int, PlannedCase] = {}
+
+        def pieces() -> Iterator[bytes]:
+            left = iter(trials)
+            while not is_over() and (taken := list(islice(left, self._size()))):
+                planned.update((trial.planned.position, trial.planned) for trial in taken)
+                numbers = [(trial.planned.position, trial.repeat) for trial in taken]
+                piece = LivePiece(numbers, self._share(), confirms)
+                yield msgspec.msgpack.encode(piece)
+
+        async with aclosing(self._executor.run(self._order(), pieces())) as results:
+            async for data in results:
+                result = _RESULT.decode(data)
+                self.asked_otherwise |= result.asked_otherwise
+                for each in result.trials:
+                    finished = FinishedTrial(each.record, each.cached, each.unreachable)
+                    yield planned[each.record.position], finished
+
+    def _share(self) -> int:
+        """How many trials each process asks at once."""
+        processes: int = getattr(self._executor, "processes", 1)
+        return max(-(-self._workers // max(processes, 1)), 1)
+
+    def _size(self) -> int:
+        return min(max(2 * self._share(), LEAST_TRIALS), MOST_TRIALS)

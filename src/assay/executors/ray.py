@@ -1,0 +1,95 @@
+"""`ray`: works on a cluster of Ray, or on one that it starts on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from contextlib import aclosing, asynccontextmanager
+from functools import partial
+from typing import Any
+
+from assay.errors import ExecutorError, UsageError
+from assay.executors.windows import windowed
+from assay.ports import WorkOrder
+from assay.work_orders import do, encoded
+
+#: How often a piece is done again when its process dies.
+_RETRIES = 1
+
+
+class Ray:
+    """Runs on the cluster at `address`; without one, `workers` processes are started here."""
+
+    remote = True
+
+    def __init__(self, address: str = "", workers: int | None = None) -> None:
+        self._address = address
+        self._workers = workers or len(os.sched_getaffinity(0))
+        #: How many processes the cluster has.
+        self.processes = 1
+
+    @classmethod
+    def at(cls, address: str, workers: int | None) -> Ray:
+        if address and workers:
+            what = "a cluster decides itself how many workers its machines have"
+            raise UsageError(f"{what}: remove --workers-per-machine, or the address")
+        return cls(address, workers)
+
+    async def run(self, order: WorkOrder, pieces: Iterable[bytes]) -> AsyncGenerator[bytes, None]:
+        async with _connected(self._address, self._workers) as ray:
+            task = ray.remote(num_cpus=1, max_retries=_RETRIES)(do)
+            sent = ray.put(encoded(order))  # sent to each machine once; pieces refer to it
+
+            async def submit(piece: bytes) -> bytes:
+                call = task.remote(sent, piece)
+                try:
+                    return await _result(call, ray.exceptions)
+                except asyncio.CancelledError:
+                    ray.cancel(call, force=True)
+                    raise
+
+            async def processes() -> int:
+                self.processes = int(ray.cluster_resources().get("CPU", 1))
+                return self.processes
+
+            async with aclosing(windowed(submit, pieces, processes)) as results:
+                async for result in results:
+                    yield result
+
+
+async def _result(call: Any, errors: Any) -> bytes:
+    try:
+        result: bytes = await call
+    except errors.RayTaskError as error:  # raised by the worker
+        raise error.cause from None
+    except (errors.WorkerCrashedError, errors.NodeDiedError):
+        raise ExecutorError("a worker process ended, twice on the same work") from None
+    except errors.RayError as error:
+        raise ExecutorError(f"the cluster failed: {error}") from None
+    return result
+
+
+@asynccontextmanager
+async def _connected(address: str, workers: int) -> AsyncIterator[Any]:
+    """The module `ray`, connected to the cluster or to a new one that ends with it."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # it would report to its makers
+    try:
+        import ray
+    except ImportError as error:
+        fix = "pip install 'assay-evals[ray]'"
+        raise UsageError(f"the executor 'ray' needs ray ({error}): {fix}") from None
+    place: dict[str, Any] = {"address": f"ray://{address}"} if address else {"address": "local"}
+    if not address:
+        place |= {"num_cpus": workers, "include_dashboard": False}
+    begin = partial(ray.init, **place, log_to_driver=False, logging_level=logging.CRITICAL)
+    try:
+        await asyncio.to_thread(begin)  # it takes seconds, and in the main thread it takes signals
+    except (OSError, RuntimeError, ValueError) as error:
+        found = f"the cluster at {address or 'this machine'} cannot be reached: {error}"
+        raise ExecutorError(found) from None
+    try:
+        yield ray
+    finally:
+        await asyncio.to_thread(ray.shutdown)

@@ -1,0 +1,187 @@
+"""`/runs/{id}/cases/{position}`: one case, what was asked, what came back, and why it failed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from assay.charts.markup import Html
+from assay.comparison.outcomes import find_run
+from assay.errors import NotInStore
+from assay.model.case_view import CaseView
+from assay.model.observed import ObservedCall
+from assay.model.run import RunRecord
+from assay.ports import Store
+from assay.reporters.case_details import CaseDetails, details_of
+from assay.reporters.case_words import answer_of, observed, shown_trial
+from assay.reporters.word_diff import word_diff
+from assay.server.envelope import ApiError
+from assay.server.pages.case_lists import Around, Place, around, label_of, read_place, sign_of
+from assay.server.pages.copies import Copy, copies_of
+from assay.server.pages.places import case_list, compare_page, run_page
+from assay.server.pages.rendering import page, render
+from assay.server.runs import requested_run
+from assay.server.state import State, state_of
+from assay.service.cases import case_at, find_case
+from assay.web.content import answer_html, json_tree
+
+#: The most calls that are listed.
+MAX_CALLS = 200
+_TONES = {"passed": "better", "fixed": "better", "failed": "worse", "regressed": "worse"}
+_TONES |= {"errored": "errored", "flaky": "unclear"}
+_CHANGES = {
+    "regressed": "It passed in {base} and fails now.",
+    "fixed": "It failed in {base} and passes now.",
+    "still-failing": "It failed in {base} too.",
+    "added": "It is not in {base}.",
+    "not-comparable": "It changed since {base}, so that the two results do not compare.",
+    "not-judged": "It was not judged in {base} and now, so that the two results do not compare.",
+}
+
+
+class ShownCall(msgspec.Struct, frozen=True):
+    """A call of a tool on the timeline; `start` and `width` are in percent of all calls."""
+
+    text: str
+    ending: str
+    failed: bool
+    arguments: Html | None
+    result: Html | None
+    start: float
+    width: float
+
+
+class CasePage(msgspec.Struct, frozen=True):
+    """Everything that the page shows of a case."""
+
+    view: CaseView
+    details: CaseDetails
+    sign: str
+    label: str
+    tone: str
+    sentence: str
+    answer: Html
+    raw: str
+    calls: list[ShownCall]
+    more_calls: int
+    base: str
+    base_run: str
+    base_outcome: str
+    before: str | None
+    diff: list[tuple[str, str]]
+    copies: list[Copy]
+    around: Around
+
+
+async def get(request: Request) -> Response:
+    """The page of a case."""
+    state, record = state_of(request), await requested_run(request.path_params["id"], request)
+    place = read_place(record.id, dict(request.query_params))
+    position = request.path_params["position"]
+    if not (position.isascii() and position.isdigit() and len(position) < 10):
+        raise ApiError("NOT_FOUND", "Case not found")
+    address = f"{request.url.scheme}://{request.headers['host']}"
+    making = partial(_case, state, record, int(position), place, address)
+    try:
+        shown = await asyncio.to_thread(making)
+    except NotInStore:
+        raise ApiError("NOT_FOUND", "Case not found") from None
+    back = case_list(record.id, place.filter, place.sort)
+    return render(
+        "case.html",
+        request,
+        case=shown,
+        run=record,
+        back=back,
+        run_page=run_page,
+        compare_page=compare_page,
+        json_tree=json_tree,
+    )
+
+
+def _case(state: State, record: RunRecord, position: int, place: Place, address: str) -> CasePage:
+    store = state.store
+    view = case_at(store, record, position)
+    base, before = _before(store, record, view)
+    label = str(record.options.get("baseline") or record.verdict.baseline or "the baseline")
+    trial = shown_trial(view)
+    seen = observed(trial)
+    raw = answer_of(view)
+    answered = None if before is None else answer_of(before)
+    sign = sign_of(view.row)
+    made = seen.tool_calls or ()
+    return CasePage(
+        view=view,
+        details=details_of(view, view.content.description, "", answered),
+        sign=sign,
+        label=label_of(view.row),
+        tone=_TONES.get(sign, "plain"),
+        sentence=_CHANGES.get(view.row.changed or "", "").format(base=label),
+        answer=answer_html(raw),
+        raw=raw,
+        calls=list(_calls(made[:MAX_CALLS])),
+        more_calls=max(len(made) - MAX_CALLS, 0),
+        base=label,
+        base_run="" if base is None else base.id,
+        base_outcome="" if before is None else before.row.outcome,
+        before=answered,
+        diff=[] if answered is None else list(word_diff(answered, raw)),
+        copies=list(copies_of(view, record, state, address)),
+        around=around(place, store, record, position),
+    )
+
+
+def _before(
+    store: Store, record: RunRecord, view: CaseView
+) -> tuple[RunRecord | None, CaseView | None]:
+    """The baseline of the run, and the same case of it."""
+    if not record.verdict.baseline:
+        return None, None
+    try:
+        base = find_run(record.verdict.baseline, store)
+        row = view.row
+        same = _at(store, base, row.position)
+        if same is not None and (same.row.suite, same.row.id) == (row.suite, row.id):
+            return base, same  # found without a search through all cases
+        return base, find_case(store, base, row.suite, row.id)
+    except NotInStore:
+        return None, None
+
+
+def _at(store: Store, record: RunRecord, position: int) -> CaseView | None:
+    try:
+        return case_at(store, record, position)
+    except NotInStore:
+        return None
+
+
+def _calls(made: Sequence[ObservedCall]) -> Iterator[ShownCall]:
+    """The calls, one after the other on the timeline."""
+    total = sum(call.duration_ms or 0.0 for call in made)
+    start = 0.0
+    for call in made:
+        width = 100 * (call.duration_ms or 0.0) / total if total else 0.0
+        yield ShownCall(
+            call.text,
+            call.ending,
+            call.error is not None or call.success is False,
+            _tree(call.params),
+            _tree(call.result),
+            round(start, 2),
+            round(max(width, 0.5), 2) if total else 0.0,
+        )
+        start += width
+
+
+def _tree(value: Any) -> Html | None:
+    """Values with parts as a tree; others are in the text of the call."""
+    return json_tree(value) if isinstance(value, dict | list) and value else None
+
+
+ROUTES = [page("/runs/{id}/cases/{position}", get, "filter", "sort", "at")]

@@ -1,0 +1,210 @@
+"""RunOverview: what a run page says above its list, in the words of the reports.
+
+It takes a scan of the whole run. A run that has ended does not change until it is resumed, so its
+overview is made once and kept.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+import msgspec
+
+from assay.charts.forest import RateRow
+from assay.comparison.outcomes import find_run
+from assay.errors import NotInStore
+from assay.model.case_filter import CaseFilter, Term, folded, parse_filter
+from assay.model.case_rows import Facets
+from assay.model.comparison import Comparison
+from assay.model.run import RunRecord
+from assay.model.run_result import RunResult
+from assay.ports import Store
+from assay.reporters.failure_groups import FailureGroup, FailureGroups
+from assay.reporters.words import baseline_of, facts, headline, verdict, warnings
+from assay.server.pages.case_lists import why_and_source
+from assay.server.pages.places import case_list
+from assay.service.cases import case_facets, case_rows, trials_at
+from assay.service.history import restored
+from assay.settings import Settings
+from assay.stats.estimates import Estimate
+from assay.stats.proportions import wilson
+
+#: How many overviews are kept.
+KEPT = 64
+#: How many failures are grouped by their reasons, and how many are read at once.
+MAX_GROUPED, _AT_ONCE = 5000, 500
+#: How many groups, suites and tags are shown.
+MAX_GROUPS, MAX_RATES = 8, 40
+#: The shortest piece of a reason that a link searches for, and how many pieces.
+_MIN_PIECE, _MAX_PIECES = 4, 3
+_NOT_PASSED = parse_filter("outcome:failed,errored")
+
+
+class Group(msgspec.Struct, frozen=True):
+    """Failures with a reason in common, and the list of them."""
+
+    cases: int
+    reason: str
+    address: str
+
+
+class RunOverview(msgspec.Struct, frozen=True):
+    """Everything above the list of cases. `moved` is None without a baseline in the store."""
+
+    word: str
+    tone: str
+    headline: str
+    reasons: tuple[str, ...]
+    facts: tuple[tuple[str, str], ...]
+    warnings: tuple[tuple[str, str], ...]
+    suites: list[RateRow]
+    tags: list[RateRow]
+    groups: list[Group]
+    #: How many failures were grouped, and how many there are.
+    grouped: tuple[int, int]
+    comparison: Comparison | None
+    base: str
+
+
+class Overviews:
+    """The overviews of runs that have ended."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[str, str | None], RunOverview] = OrderedDict()
+
+    def find(self, record: RunRecord) -> RunOverview | None:
+        """The overview, if it was made before."""
+        return self._kept.get(_key(record))
+
+    def make(self, record: RunRecord, store: Store, settings: Settings) -> RunOverview:
+        """Make the overview of a run; call it in a thread."""
+        found = overview_of(record, store, settings)
+        if record.status != "running":
+            self._kept[_key(record)] = found
+            while len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
+        return found
+
+
+def _key(record: RunRecord) -> tuple[str, str | None]:
+    return record.id, record.finished_at
+
+
+def overview_of(record: RunRecord, store: Store, settings: Settings) -> RunOverview:
+    """The overview of a run as it is now."""
+    run = restored(record, store, settings)
+    base = _base(record, store)
+    groups, grouped = _groups(record, store)
+    compared = run.comparison
+    return RunOverview(
+        word=verdict(run),
+        tone=tone_of(verdict(run)),
+        headline=headline(run),
+        reasons=tuple(run.reasons),
+        facts=tuple(facts(run)),
+        warnings=tuple(warnings(run)),
+        suites=_suites(run, base),
+        tags=_tags(record, base, store),
+        groups=groups,
+        grouped=(grouped, run.summary.failed + run.summary.errored),
+        comparison=compared,
+        base="" if compared is None else baseline_of(run, compared),
+    )
+
+
+def tone_of(word: str) -> str:
+    """The colour of a verdict."""
+    return {"passed": "better", "failed": "worse", "refused": "errored"}.get(word, "unclear")
+
+
+def _base(record: RunRecord, store: Store) -> RunRecord | None:
+    """The run that it was compared with, if the store still has it."""
+    try:
+        return find_run(record.verdict.baseline, store) if record.verdict.baseline else None
+    except NotInStore:
+        return None
+
+
+def _suites(run: RunResult, base: RunRecord | None) -> list[RateRow]:
+    """The pass rate of each suite, the lowest first."""
+    before = {
+        part.get("file"): (part.get("passed", 0), part.get("failed", 0))
+        for part in ((base.summary if base else None) or {}).get("suites", ())
+    }
+    rows = [
+        RateRow(
+            suite.name,
+            suite.summary.passed,
+            suite.summary.judged,
+            _estimate(suite.statistics.get("passRate")),
+            _share(*before.get(suite.file, (0, 0))),
+            case_list(run.id, CaseFilter((Term("suite", values=(suite.file,)),))),
+        )
+        for suite in run.suites
+        if suite.summary.judged
+    ]
+    return sorted(rows, key=_lowest_first)
+
+
+def _estimate(rate: dict[str, object] | None) -> Estimate | None:
+    return None if not rate else msgspec.convert(rate, Estimate)
+
+
+def _tags(record: RunRecord, base: RunRecord | None, store: Store) -> list[RateRow]:
+    """The pass rate of each tag, the lowest first."""
+    passed, failed = _by_outcome(record, store)
+    before = _by_outcome(base, store) if base is not None else ({}, {})
+    rows = []
+    for tag in {*passed, *failed}:
+        good, bad = passed.get(tag, 0), failed.get(tag, 0)
+        where = CaseFilter((Term("tag", values=(tag,)),))
+        earlier = _share(before[0].get(tag, 0), before[1].get(tag, 0))
+        rate, address = wilson(good, good + bad), case_list(record.id, where)
+        rows.append(RateRow(tag, good, good + bad, rate, earlier, address))
+    return sorted(rows, key=_lowest_first)
+
+
+def _by_outcome(record: RunRecord, store: Store) -> tuple[dict[str, int], dict[str, int]]:
+    """How many cases of each tag passed, and how many failed."""
+    found: list[Facets] = [
+        case_facets(store, record, parse_filter(f"outcome:{outcome}"))
+        for outcome in ("passed", "failed")
+    ]
+    return found[0].tag, found[1].tag
+
+
+def _share(passed: int, failed: int) -> float | None:
+    return passed / (passed + failed) if passed + failed else None
+
+
+def _lowest_first(row: RateRow) -> tuple[float, str]:
+    return row.passed / row.judged, row.name
+
+
+def _groups(record: RunRecord, store: Store) -> tuple[list[Group], int]:
+    """The largest groups of failures with a reason in common, and how many were read."""
+    found, grouped = FailureGroups(), 0
+    positions = (row.position for row in case_rows(store, record, _NOT_PASSED))
+    for reason in _reasons(record, store, islice(positions, MAX_GROUPED)):
+        found.add(reason)
+        grouped += 1
+    return [_linked(group, record.id) for group in found.largest()[:MAX_GROUPS]], grouped
+
+
+def _reasons(record: RunRecord, store: Store, positions: Iterable[int]) -> Iterator[str]:
+    """The first reason of each of these cases."""
+    remaining = iter(positions)
+    while batch := list(islice(remaining, _AT_ONCE)):
+        for trials in trials_at(store, record, batch).values():
+            yield why_and_source(trials)[0]
+
+
+def _linked(group: FailureGroup, run_id: str) -> Group:
+    """The group with a link to a search for what its reasons have in common."""
+    pieces = sorted((piece.strip() for piece in group.reason.split("…")), key=len, reverse=True)
+    pieces = [piece for piece in pieces if len(piece) >= _MIN_PIECE][:_MAX_PIECES]
+    texts = tuple(Term("text", values=(folded(piece),)) for piece in pieces)
+    where = CaseFilter((*_NOT_PASSED.terms, *texts))
+    return Group(group.cases, group.reason, case_list(run_id, where))

@@ -1,0 +1,110 @@
+"""`/runs/{id}`: the verdict of a run and why, where it fails, and all its cases."""
+
+from __future__ import annotations
+
+import io
+import tempfile
+from collections.abc import Iterator
+from functools import partial
+from typing import IO, Any
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from assay.charts.forest import rate_forest
+from assay.model.case_filter import parse_filter
+from assay.model.run import RunRecord
+from assay.registry import reporters
+from assay.results.run import result_of
+from assay.server.envelope import ApiError
+from assay.server.pages.case_lists import list_cases, read_place
+from assay.server.pages.overviews import MAX_RATES, RunOverview
+from assay.server.pages.places import compare_page, download, run_page
+from assay.server.pages.rendering import page, render
+from assay.server.runs import requested_run
+from assay.server.state import State, state_of
+from assay.service.showing import matching, narrowed
+
+_LIST = ("filter", "sort", "after", "at")
+_DOWNLOADS = {"csv": "text/csv; charset=utf-8", "jsonl": "application/jsonl"}
+_CHUNK = 1 << 16
+
+
+async def get(request: Request) -> Response:
+    """The page of a run that has ended, or of one in progress."""
+    state, record = state_of(request), await requested_run(request.path_params["id"], request)
+    overview = state.overviews.find(record)
+    if overview is None:
+        making = partial(state.overviews.make, record, state.store, state.settings)
+        overview = await state.scan(making, request)
+    place = read_place(record.id, dict(request.query_params))
+    cases = await state.scan(partial(list_cases, place, state.store, record), request)
+    return render("run.html", request, **_values(record, overview), cases=cases)
+
+
+def _values(record: RunRecord, overview: RunOverview) -> dict[str, Any]:
+    return {
+        "run": record,
+        "overview": overview,
+        "about": _about(record, overview),
+        "by_suite": _forest(overview, "suites", "Pass rate by suite"),
+        "by_tag": _forest(overview, "tags", "Pass rate by tag"),
+        "max_rates": MAX_RATES,
+        "run_page": run_page,
+        "compare_page": compare_page,
+        "download": download,
+    }
+
+
+def _forest(overview: RunOverview, field: str, caption: str) -> object:
+    rows = getattr(overview, field)
+    return rate_forest(rows[:MAX_RATES], caption) if rows else None
+
+
+def _about(record: RunRecord, overview: RunOverview) -> list[tuple[str, str]]:
+    """The facts beside the verdict."""
+    git = record.environment.get("git") or {}
+    revision = str(git.get("revision", ""))[:7]
+    if revision:
+        revision += ", with changes" if git.get("dirty") else ", clean"
+    known = {"Revision": revision, "Branch": git.get("branch", "")}
+    found = [(label, text) for label, text in overview.facts if label not in ("Run", "Results")]
+    return [*found, *((label, text) for label, text in known.items() if text)]
+
+
+async def get_file(request: Request) -> Response:
+    """The cases that match a filter, as CSV or JSONL."""
+    state, record = state_of(request), await requested_run(request.path_params["id"], request)
+    suffix, text = request.path_params["suffix"], request.query_params.get("filter", "")
+    if suffix not in _DOWNLOADS:
+        raise ApiError("NOT_FOUND", f"There is no route {request.url.path}")
+    parse_filter(text)  # a mistake in it is an error before the response begins
+    file = await state.scan(partial(_write, state, record, text, suffix), request)
+    name = f"{record.id}.{suffix}"
+    headers = {"content-disposition": f'attachment; filename="{name}"'}
+    return StreamingResponse(_read(file), 200, headers, _DOWNLOADS[suffix])
+
+
+def _write(state: State, record: RunRecord, text: str, suffix: str) -> IO[bytes]:
+    """A temporary file with the cases."""
+    run = result_of(state.store, record)
+    chosen = narrowed(run, matching(state.store, record, text)) if text else run
+    file = tempfile.SpooledTemporaryFile(max_size=_CHUNK)  # noqa: SIM115 - closed once it is sent
+    out = io.TextIOWrapper(file, "utf-8", newline="")
+    reporters.get(suffix).write(chosen, out)
+    out.flush()
+    out.detach()
+    file.seek(0)
+    return file
+
+
+def _read(file: IO[bytes]) -> Iterator[bytes]:
+    with file:
+        while chunk := file.read(_CHUNK):
+            yield chunk
+
+
+ROUTES = [
+    page("/runs/{id}", get, *_LIST),
+    page("/runs/{id}/cases.{suffix}", get_file, "filter"),
+]

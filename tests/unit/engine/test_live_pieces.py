@@ -1,0 +1,107 @@
+"""Live runs on a cluster: the same results, with limits that hold for all workers together."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import assay
+from assay.errors import UsageError
+from contract.postgres import Server
+from unit.conftest import Project
+
+CASES = 150
+AGENT = """
+import os, time
+from pathlib import Path
+
+def answer(message):
+    number = int(message.split()[1])
+    Path("asked", f"{number}-{os.getpid()}-{time.monotonic_ns()}").touch()
+    return {"response": f"it is {0 if number % 9 == 5 else number}", "costUsd": 0.01}
+"""
+
+
+@pytest.fixture
+def url(postgres: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    url = postgres.new_database()
+    monkeypatch.setenv("ASSAY_STORE", url)
+    yield url
+    postgres.give_back(url)
+
+
+@pytest.fixture
+def live(project: Project, url: str) -> Project:
+    project.write("assay.yaml", '{"shared_folder": true}')
+    project.write("agent.py", AGENT)
+    Path("asked").mkdir()
+    check = {"type": "contains", "value": ""}
+    cases = [
+        {"id": f"c{n}", "input": f"number {n}", "evaluators": [check | {"value": f"is {n}"}]}
+        for n in range(CASES)
+    ]
+    cases[3]["skip"] = "later"
+    project.write("a.eval.yaml", json.dumps({"cases": cases}))
+    return project
+
+
+@pytest.fixture
+def on_dask(live: Project, dask_cluster: str) -> Callable[..., assay.Run]:
+    def run(**options: Any) -> assay.Run:
+        executor = f"dask://{dask_cluster}"
+        return assay.run("a.eval.yaml", target="python:agent:answer", executor=executor, **options)
+
+    return run
+
+
+def asked() -> list[str]:
+    return sorted(file.name.partition("-")[0] for file in Path("asked").iterdir())
+
+
+def cases_of(run: assay.Run) -> list[tuple[Any, ...]]:
+    return [
+        (t.position, t.case_id, t.outcome, t.score, t.cost_usd, t.comparability, t.content)
+        for t in run.store.trials(run.id)
+    ]
+
+
+def test_a_live_run_on_a_cluster_gives_the_same_results(on_dask: Callable[..., assay.Run]) -> None:
+    whole = assay.run("a.eval.yaml", target="python:agent:answer", executor="local")
+    expected = asked()
+    for file in Path("asked").iterdir():
+        file.unlink()
+    found = on_dask(workers=8)
+    assert cases_of(found) == cases_of(whole)
+    assert asked() == expected
+    processes = {file.name.split("-")[1] for file in Path("asked").iterdir()}
+    assert len(processes) == 2
+    assert found.exit_code == whole.exit_code
+
+
+def test_limits_end_a_run_on_a_cluster(on_dask: Callable[..., assay.Run]) -> None:
+    found = on_dask(max_failures=1, workers=2)
+    assert found.exit_code
+    assert found.record.status == "interrupted"
+    left = [trial for trial in found.store.trials(found.id) if not trial.final]
+    assert left
+    assert len(asked()) + len(left) == CASES - 1
+
+
+def test_lost_cases_are_asked_again_on_a_cluster(on_dask: Callable[..., assay.Run]) -> None:
+    base = on_dask()
+    agent = Path("agent.py").read_text().replace("% 9 == 5", "% 9 == 6")
+    Path("agent.py").write_text(agent)
+    found = on_dask(baseline=base.id, confirm=2)
+    again = [t for t in found.store.trials(found.id) if t.confirms]
+    lost = {f"c{n}" for n in range(CASES) if n % 9 == 6}
+    assert {trial.case_id for trial in again} == lost
+    assert len(again) == 2 * len(lost)
+
+
+def test_a_target_of_this_process_cannot_be_asked_elsewhere(live: Project) -> None:
+    with pytest.raises(UsageError, match=r"the target .* is an object of this process"):
+        assay.run("a.eval.yaml", target=lambda message: "x", executor="dask")
