@@ -18,23 +18,19 @@ export class Table {
     this.kinds = meta.kinds;
     this.outcomes = meta.outcomes;
     this.changes = meta.changes;
-    /** @type {Uint32Array | undefined} */
-    this.ranks = undefined;
   }
 
-  /** The places of all ids in their order, which is computed once. */
+  /** The places of all ids in their order; equal ids have the same. */
   idRanks() {
-    if (this.ranks === undefined) {
-      const { id } = this.columns;
-      const order = Uint32Array.from({ length: this.count }, (_, row) => row);
-      order.sort((one, other) => (id[one] < id[other] ? -1 : id[one] > id[other] ? 1 : one - other));
-      this.ranks = new Uint32Array(this.count);
-      for (let rank = 1; rank < this.count; rank++) {
-        const isNew = id[order[rank]] !== id[order[rank - 1]];
-        this.ranks[order[rank]] = this.ranks[order[rank - 1]] + (isNew ? 1 : 0);
-      }
+    const { id } = this.columns;
+    const order = Uint32Array.from({ length: this.count }, (_, row) => row);
+    order.sort((one, other) => (id[one] < id[other] ? -1 : id[one] > id[other] ? 1 : one - other));
+    const ranks = new Uint32Array(this.count);
+    for (let place = 1; place < this.count; place++) {
+      const isNew = id[order[place]] !== id[order[place - 1]];
+      ranks[order[place]] = ranks[order[place - 1]] + (isNew ? 1 : 0);
     }
-    return this.ranks;
+    return ranks;
   }
 
   /** @param {number} row */
