@@ -27,6 +27,7 @@ from assay.evaluators.python import FunctionSpec
 from assay.model import (
     expect,
     options,
+    parameters,
     predicates,
     rubric,
     source,
@@ -107,6 +108,7 @@ COVERED: dict[type[Shape], tuple[type[Shape], ...]] = {
     expect.ExpectBase: (expect.Expect,),
     expect.GoldenExpect: (expect.Expect,),
     suite.OneCaseFile: (suite.CaseFile, suite.SuiteFile),
+    parameters.Parameters: (suite.CaseFile,),
     NegatableSpec: (evaluators.get("contains"),),
     Ruled: (expect.Expect,),
     JudgeEntry: (TargetEntry,),
