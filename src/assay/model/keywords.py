@@ -24,6 +24,7 @@ class OptionKeys(TypedDict, total=False):
 
     workers: int | None
     executor: str | None
+    workers_per_machine: int | None
     repeat: int | None
     timeout_seconds: float | None
     timeout: float | None
