@@ -1,18 +1,20 @@
 """The pytest plugin. It imports only pytest: a project that does not use it pays nothing.
 
 `pytest --assay`, or `assay = true` in the ini file, collects eval files. Everything else is in
-`assay.pytest_plugin`, which is imported when the first eval file is found.
+`assay.pytest_plugin`, which is imported when an eval file is found, or the fixture or mark is used.
 """
 
 from __future__ import annotations
 
 import secrets
+from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
+    from assay.pytest_plugin.fixture import AssayFixture
     from assay.pytest_plugin.plugin import EvalPlugin
 
 # Written by `make docs` from the fields of RunOptions: flag, kind, metavar and help text.
@@ -190,6 +192,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     # First: later, those of pytest and of plugins are among them.
     config.stash[_own_marks] = frozenset(config.getini("markers"))
+    meaning = "run the test several times, and require a pass rate."
+    config.addinivalue_line("markers", f"assay(repeat=1, min_pass_rate=1): {meaning}")
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -236,3 +240,33 @@ def pytest_xdist_node_collection_finished(node: Any, ids: list[str]) -> None:
     config: pytest.Config = node.config
     if any(_may_be_eval_file(nodeid.split("::")[0], config) for nodeid in ids):
         plugin_of(config).serve(config.stash[_channel], ids)
+
+
+# Tests in Python
+
+
+@pytest.fixture
+def assay() -> Generator[AssayFixture]:
+    """Asks an agent, and checks what it did: all misses of a test are reported together."""
+    from assay.pytest_plugin.fixture import AssayFixture
+
+    fixture = AssayFixture()
+    yield fixture
+    # The test has taken its own; these are of fixtures that are torn down.
+    if misses := fixture.take_misses():
+        pytest.fail("\n".join(misses), pytrace=False)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+    mark = pyfuncitem.get_closest_marker("assay")
+    if mark is None and "assay" not in pyfuncitem.fixturenames:
+        return (yield)
+    from assay.pytest_plugin.repeats import repeating
+
+    body = pyfuncitem.obj
+    pyfuncitem.obj = repeating(pyfuncitem, mark)
+    try:
+        return (yield)
+    finally:
+        pyfuncitem.obj = body

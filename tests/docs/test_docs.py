@@ -37,11 +37,11 @@ import assay
 from assay.cli.app import app
 from assay.comparison.decision import decide
 from assay.errors import AssayError
-from assay.evaluators.prompt import VARIABLES
 from assay.evaluators.python import CONTEXT
 from assay.loaders import csv, jsonl
 from assay.model import expect, message, suite, tiers
 from assay.model.comparison import SignificanceTest
+from assay.model.tokens import VARIABLES
 from assay.problems import MAX_PROBLEMS, SLUGS
 from assay.registry import evaluators
 from assay.results.run import PRECEDENCE
@@ -205,7 +205,8 @@ def test_blocks_are_tried_or_are_plain(page: Page) -> None:
 
 
 def test_readme_shows_what_the_demo_prints(tmp_path: Path) -> None:
-    code, output = Story(tmp_path).shell(f"sh '{ROOT}/examples/weather/demo.sh'")
+    demo = f"TMPDIR='{tmp_path}' sh '{ROOT}/examples/weather/demo.sh'"  # it keeps what it made
+    code, output = Story(tmp_path).shell(demo)
     assert code == 0, output
     shown = [b.text for b in PAGES["README.md"].blocks if "demo" in b.words]
     assert len(shown) == 1
@@ -451,7 +452,7 @@ def test_variables_of_the_environment_are_documented() -> None:
 
 def test_csv_columns_are_documented() -> None:
     columns = {code_words(row["Column"])[0] for row in EVAL_FILES.table("CSV suites")}
-    assert columns == {*csv.COLUMNS, "metadata.*", "x-*"}
+    assert columns == {*csv.COLUMNS, "metadata.*", "vars.*", "x-*"}
 
 
 def test_file_formats_are_documented() -> None:

@@ -11,6 +11,7 @@ import pytest
 from e2e.one_suite_project import SEEN, SUITE, OneSuiteProject
 from e2e.one_suite_project import outcomes as outcomes_of
 from e2e.projects import Agent, Gate, Project, serving
+from e2e.pytest_projects import Evals
 
 
 @pytest.fixture(scope="session")
@@ -23,6 +24,11 @@ def _served() -> Iterator[Agent]:
 def agent(_served: Agent) -> Agent:
     _served.reset()
     return _served
+
+
+@pytest.fixture
+def evals(pytester: pytest.Pytester) -> Evals:
+    return Evals(pytester)
 
 
 @pytest.fixture

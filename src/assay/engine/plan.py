@@ -25,7 +25,7 @@ from assay.model.run import place_of, position_of
 TIERS: tuple[Tier, ...] = ("golden", "labeled", "regression", "suite", "rubric")
 #: So many neighbouring trials are shuffled together. Trials that are asked one after the other are
 #: then near each other in the file and in the store, which fit into their caches.
-SHUFFLED_TOGETHER = 1024
+SHUFFLED_TOGETHER = 512
 #: The lower bits of a trial's number are the repeat, the others the position.
 _REPEAT_BITS = 16
 

@@ -418,6 +418,7 @@ class Runner:
                 record.cost_usd,
                 cached,
                 record.confirms,
+                None if self._sequential_stop is None else self._sequential_stop.test.e_value,
             )
         )
 

@@ -99,10 +99,10 @@ class _TextSpec(NegatableSpec, Ruled):
         do, shown_value = self.verb[0], quoted(value) + self.remark
         if self.negate:
             miss = f"expected the answer not to {do} {shown_value}, but it does"
-            return TextCheck(self.holder(value), self.hit(value), lambda text: miss)
+            return TextCheck(self.holder(value), self.hit(shown_value), lambda text: miss)
         return TextCheck(
             self.holder(value),
-            self.hit(value),
+            self.hit(shown_value),
             lambda text: (
                 f"expected the answer to {do} {shown_value}, found {quoted(text)}"
                 f"{self.hint(text, value)}"
@@ -114,11 +114,11 @@ class _TextSpec(NegatableSpec, Ruled):
         finds = self.finder(value)
         return (lambda text: not finds(text)) if self.negate else finds
 
-    def hit(self, value: str) -> str:
+    def hit(self, shown_value: str) -> str:
         """The message if the check holds."""
         do, does = self.verb
         verb = f"does not {do}" if self.negate else does
-        return f"{verb} {quoted(value)}{self.remark}"
+        return f"{verb} {shown_value}"
 
 
 class ContainsEvaluator(_TextSpec):

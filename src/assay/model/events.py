@@ -24,7 +24,8 @@ class RunStarted(msgspec.Struct, frozen=True):
 class TrialFinished(msgspec.Struct, frozen=True):
     """One case was asked and graded once; a `cached` answer costs nothing.
 
-    One that `confirms` asked a lost case again; it is not one of the planned trials.
+    One that `confirms` asked a lost case again; it is not one of the planned trials. `e_value` is
+    the evidence so far that the run differs from its baseline, if it stops once that is decided.
     """
 
     position: int
@@ -36,6 +37,7 @@ class TrialFinished(msgspec.Struct, frozen=True):
     cost_usd: float | None = None
     cached: bool = False
     confirms: bool = False
+    e_value: float | None = None
 
 
 class PieceFinished(msgspec.Struct, frozen=True):

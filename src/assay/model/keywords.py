@@ -69,6 +69,8 @@ class CaseKeys(TypedDict, total=False):
     expect: Mapping[str, Any] | None
     conversation_id: str | None
     execution: Mapping[str, Any] | None
+    vars: Sequence[Mapping[str, Any]] | Mapping[str, Any] | None
+    vars_from: str | None
     tags: Sequence[str]
     metadata: Mapping[str, Any]
     threshold: float | None

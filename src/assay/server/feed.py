@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import threading
+import time
 from collections import deque
 from collections.abc import AsyncIterator
 from typing import Any
@@ -25,6 +26,8 @@ from assay.model.run import RunStatus
 
 #: How many events are kept for clients that connect late or read slowly.
 KEPT = 1000
+#: How many of the newest failures are kept.
+SHOWN_FAILURES = 10
 #: How long a stream may be silent before a heartbeat is sent.
 HEARTBEAT_SECONDS = 15.0
 
@@ -74,6 +77,15 @@ class Progress(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
         self.cost_usd += cost_usd or 0.0
 
 
+class Snapshot(msgspec.Struct, frozen=True):
+    """Where a run is now: its counts, trials per second, and the newest failures first."""
+
+    progress: Progress
+    speed: float = 0.0
+    failures: tuple[TrialFinished, ...] = ()
+    e_value: float | None = None
+
+
 class ServerSentEvent(msgspec.Struct):
     """An event on the wire; one without a name is a heartbeat."""
 
@@ -105,11 +117,15 @@ class Feed:
         self._progress = Progress.begin()
         self._closed = self._wake_scheduled = self._is_resumed = False
         self._end: RunFinished | None = None
+        self._failures: deque[TrialFinished] = deque(maxlen=SHOWN_FAILURES)
+        self._e_value: float | None = None
+        self._began, self._done_before = time.monotonic(), 0
         self._waiters: list[asyncio.Future[None]] = []
 
     def resume_from(self, progress: Progress) -> None:
         """Start with the counts from before a restart; call this before the first `push`."""
         self._progress, self._is_resumed = progress, True
+        self._done_before = progress.done
 
     def push(self, event: Event) -> None:
         """Add an event, from any thread. The end comes from `close`, once it is stored."""
@@ -119,6 +135,8 @@ class Feed:
             self._events.append(event)
             self._pushed += 1
             self._progress.count(event)
+            if isinstance(event, TrialFinished):
+                self._note(event)
             if self._wake_scheduled:
                 return
             self._wake_scheduled = True
@@ -134,6 +152,19 @@ class Feed:
     def progress(self) -> Progress:
         with self._lock:
             return replace(self._progress)
+
+    def _note(self, event: TrialFinished) -> None:
+        if event.e_value is not None:
+            self._e_value = event.e_value
+        if event.outcome in ("failed", "errored") and not event.confirms:
+            self._failures.append(event)
+
+    def snapshot(self) -> Snapshot:
+        """Where the run is now."""
+        with self._lock:
+            progress, seconds = replace(self._progress), time.monotonic() - self._began
+            speed = (progress.done - self._done_before) / seconds if seconds else 0.0
+            return Snapshot(progress, speed, tuple(reversed(self._failures)), self._e_value)
 
     async def follow(self, last: str) -> AsyncIterator[ServerSentEvent]:
         """The events after the one with this id, or the counts first if some were missed."""

@@ -30,7 +30,7 @@ from assay.service.history import with_baselines
 router = APIRouter(route_class=Route)
 #: How often the store is polled for the progress of a run of another process.
 POLL_SECONDS = 2.0
-_STREAM = {"content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no"}
+STREAM = {"content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no"}
 _ONE = "/api/runs/{id}"
 _LINKS = {
     name: {"operationId": name, "parameters": {"id": "$response.body#/data/runId"}}
@@ -116,15 +116,21 @@ async def follow_run(
     handle = await state.run_manager.settled(run.id)
     record = await requested_run(run.id, request)
     if request.method == "HEAD":  # no body, so nothing to wait for
-        return StreamingResponse((), headers=_STREAM)
+        return StreamingResponse((), headers=STREAM)
     stream = handle.feed.follow(last) if handle is not None else _poll(record, state)
-    return StreamingResponse(_encode(stream), headers=_STREAM)
+    return StreamingResponse(_encode(stream), headers=STREAM)
 
 
 @router.post(f"{_ONE}/cancel", **answers(Run, "NOT_FOUND", *WITH_BODY, status=202))
 async def cancel_run(body: schemas.Empty, run: Requested, request: Request) -> Response:
     """Cancel a run. Trials in flight may finish; a second request cancels them too."""
-    state, run_id = state_of(request), run.id
+    await cancel(run.id, request)
+    return success(await _run_data(run.id, state_of(request)), 202)
+
+
+async def cancel(run_id: str, request: Request) -> None:
+    """Cancel a run; raises ApiError if that is not possible here."""
+    state = state_of(request)
     handle = await state.run_manager.settled(run_id)
     may_be_abandoned = handle is None and is_unfinished(await requested_run(run_id, request))
     if not (may_be_abandoned and await state.run_manager.cancel_abandoned(run_id)):
@@ -134,7 +140,6 @@ async def cancel_run(body: schemas.Empty, run: Requested, request: Request) -> R
         if record.started_by != SERVE:
             raise invalid("A command is executing the run; it cannot be cancelled here")
         await state.run_manager.cancel(handle, record)
-    return success(await _run_data(run_id, state), 202)
 
 
 @router.post(f"{_ONE}/resume", **answers(Run, "NOT_FOUND", *WITH_BODY, status=202))

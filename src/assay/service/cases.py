@@ -61,6 +61,25 @@ def case_page(
     return CasePage(rows, cases.facets(where), last)
 
 
+def shown_position(store: Store, record: RunRecord, stored_position: int) -> int:
+    """The position that users see of a case at a position in the store."""
+    return _Cases(store, record).positions.shown(stored_position)
+
+
+def rows_of_page(
+    store: Store,
+    record: RunRecord,
+    where: CaseFilter,
+    sort: Sort,
+    limit: int,
+    *,
+    skip: int = 0,
+    after: str | None = None,
+) -> list[CaseRow]:
+    """The rows of `case_page` alone: counting all that match takes longer than a page of them."""
+    return _Cases(store, record).page(where, sort, limit, skip, after)
+
+
 def case_rows(store: Store, record: RunRecord, where: CaseFilter = _ALL) -> Iterator[CaseRow]:
     """All cases that match, in the order of the run."""
     cases, after = _Cases(store, record), None
@@ -115,6 +134,11 @@ def find_case(store: Store, record: RunRecord, suite: str, case_id: str) -> Case
         if (trial.suite, trial.case_id) == (suite, case_id):
             return case_at(store, record, _Cases(store, record).positions.shown(trial.position))
     return None
+
+
+def positions_in(store: Store, record: RunRecord) -> Positions:
+    """How the positions of a run's trials and those that users see belong together."""
+    return _Cases(store, record).positions
 
 
 class Positions:

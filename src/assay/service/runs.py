@@ -122,7 +122,7 @@ def run(
 
 
 async def _run(request: RunRequest, options: Mapping[str, Any]) -> Run:
-    async with _separate(request.target) as asked, _separate(request.judge) as judging:
+    async with separate(request.target) as asked, separate(request.judge) as judging:
         return await execute(replace(request, target=asked, judge=judging), options)
 
 
@@ -235,8 +235,8 @@ def _run_spec(
         store=store,
         results=RunResultBuilder(settings),
         paths=paths,
-        target=_as_target(request.target),
-        judge=_as_target(request.judge),
+        target=as_target(request.target),
+        judge=as_target(request.judge),
         targets=request.targets,
         defaults=defaults,
         sources={"seed": seeds.data, "snapshot": snapshot.capture(settings) or {}},
@@ -385,9 +385,9 @@ def _report(warnings: Sequence[Problem], request: RunRequest, options: RunOption
 
 
 @asynccontextmanager
-async def _separate(target: AnyTarget | None) -> AsyncIterator[str | Target | None]:
+async def separate(target: AnyTarget | None) -> AsyncIterator[str | Target | None]:
     """A target for our own event loop: what a function uses cannot belong to that loop."""
-    made = _as_target(target, isolated=True)
+    made = as_target(target, isolated=True)
     if made is None or made is target:
         yield cast("str | Target | None", target)
         return
@@ -397,7 +397,7 @@ async def _separate(target: AnyTarget | None) -> AsyncIterator[str | Target | No
         await made.close()
 
 
-def _as_target(target: AnyTarget | None, *, isolated: bool = False) -> Target | None:
+def as_target(target: AnyTarget | None, *, isolated: bool = False) -> Target | None:
     """The Target, unless it is only named. A function is called in this event loop, or apart."""
     if target is None or isinstance(target, str):
         return None

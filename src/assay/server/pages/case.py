@@ -133,7 +133,7 @@ def _case(state: State, record: RunRecord, position: int, place: Place, address:
         before=answered,
         diff=[] if answered is None else list(word_diff(answered, raw)),
         copies=list(copies_of(view, record, state, address)),
-        around=around(place, store, record, position),
+        around=around(place, store, record, position, state.overviews.facets),
     )
 
 

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import get_args
 
 import msgspec
 
 from assay.errors import FilterError, UsageError
 from assay.model.case_filter import CaseFilter, Term, parse_filter
-from assay.model.case_rows import CaseRow, Facets, parse_sort
+from assay.model.case_rows import CaseRow, Facets, parse_sort, write_cursor
 from assay.model.result import Outcome
 from assay.model.run import RunRecord, TrialRecord
 from assay.model.trials import shown_trial
 from assay.ports import Store
 from assay.server.pages.places import DEFAULT_SORT, case_list
 from assay.server.pages.places import case_page as page_of_case
-from assay.service.cases import case_facets, case_page, trials_at
+from assay.service.cases import case_facets, rows_of_page, trials_at
 
 #: How many rows are on a page without JavaScript.
 ROWS = 50
@@ -33,6 +33,7 @@ COLUMNS = (
     ("-latency", "Time", "number"),
 )
 Chip = tuple[str, int, str, bool]
+CountCases = Callable[[Store, RunRecord, CaseFilter], Facets]
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -88,27 +89,34 @@ class CaseList(msgspec.Struct, frozen=True):
     mistake: str = ""
 
 
-def list_cases(place: Place, store: Store, record: RunRecord) -> CaseList:
-    """The page of the list at a place; raises UsageError for a wrong order or cursor."""
+def list_cases(
+    place: Place, store: Store, record: RunRecord, facets_of: CountCases = case_facets
+) -> CaseList:
+    """The page of the list at a place; raises UsageError for a wrong order or cursor.
+
+    `facets_of` counts the cases that match.
+    """
     sort = parse_sort(place.sort)
     mistake, where = "", CaseFilter()
     try:
         where = parse_filter(place.filter)
     except FilterError as error:
         mistake = str(error)
-    found = case_page(store, record, where, sort=sort, limit=ROWS, after=place.after)
+    total = facets_of(store, record, where).total
     others = CaseFilter(tuple(term for term in where.terms if term.field not in _CHOSEN))
-    facets = found.facets if others == where else case_facets(store, record, others)
-    rows = [] if mistake else list(_listed(found.rows, place, store, record))
+    facets = facets_of(store, record, others)
+    listed = rows_of_page(store, record, where, sort, ROWS, after=place.after)
+    rows = [] if mistake else list(_listed(listed, place, store, record))
     more = ""
-    if found.next is not None and place.first + len(rows) < found.total:
+    if rows and place.first + len(rows) < total:
+        cursor = write_cursor(listed[-1], sort)
         more = case_list(
-            record.id, place.filter, place.sort, after=found.next, at=place.first + len(rows)
+            record.id, place.filter, place.sort, after=cursor, at=place.first + len(rows)
         )
     return CaseList(
         place,
         rows,
-        0 if mistake else found.total,
+        0 if mistake else total,
         list(_chips(place, where, others, facets)),
         list(_heads(place)),
         "" if mistake else more,
@@ -212,21 +220,27 @@ class Around(msgspec.Struct, frozen=True):
     place: str = ""
 
 
-def around(place: Place, store: Store, record: RunRecord, position: int) -> Around:
+def around(
+    place: Place,
+    store: Store,
+    record: RunRecord,
+    position: int,
+    facets_of: CountCases = case_facets,
+) -> Around:
     """The neighbours of a case: in the list that it was reached from, else in the run."""
     if place.at is None:
         return _around_in_run(store, record, position)
     where, sort = parse_filter(place.filter), parse_sort(place.sort)
     start = max(place.at - 1, 0)
-    found = case_page(store, record, where, sort=sort, limit=3, skip=start)
-    numbered = {number: row.position for number, row in enumerate(found.rows, start)}
+    found = rows_of_page(store, record, where, sort, 3, skip=start)
+    numbered = {number: row.position for number, row in enumerate(found, start)}
     if numbered.get(place.at) != position:  # the list has changed
         return _around_in_run(store, record, position)
     links = {
         at: page_of_case(record.id, there, place.filter, place.sort, at=at)
         for at, there in numbered.items()
     }
-    text = f"{place.at + 1:,} of {found.total:,}"
+    text = f"{place.at + 1:,} of {facets_of(store, record, where).total:,}"
     return Around(links.get(place.at - 1, ""), links.get(place.at + 1, ""), text)
 
 
@@ -234,6 +248,6 @@ def _around_in_run(store: Store, record: RunRecord, position: int) -> Around:
     links = []
     for order in ("-position", "position"):
         sort = parse_sort(order)
-        rows = case_page(store, record, sort=sort, limit=1, after=str(position)).rows
+        rows = rows_of_page(store, record, CaseFilter(), sort, 1, after=str(position))
         links.append(page_of_case(record.id, rows[0].position) if rows else "")
     return Around(*links)

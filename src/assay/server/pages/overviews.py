@@ -6,9 +6,12 @@ overview is made once and kept.
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import islice
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -31,8 +34,9 @@ from assay.settings import Settings
 from assay.stats.estimates import Estimate
 from assay.stats.proportions import wilson
 
-#: How many overviews are kept.
-KEPT = 64
+T = TypeVar("T")
+#: How many overviews and counts are kept.
+KEPT = 256
 #: How many failures are grouped by their reasons, and how many are read at once.
 MAX_GROUPED, _AT_ONCE = 5000, 500
 #: How many groups, suites and tags are shown.
@@ -69,27 +73,38 @@ class RunOverview(msgspec.Struct, frozen=True):
 
 
 class Overviews:
-    """The overviews of runs that have ended."""
+    """The overviews of runs that have ended, and the counts of their cases; used by threads."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[str, str | None], RunOverview] = OrderedDict()
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[tuple[str, str, str | None], Any] = OrderedDict()
 
-    def find(self, record: RunRecord) -> RunOverview | None:
-        """The overview, if it was made before."""
-        return self._kept.get(_key(record))
-
-    def make(self, record: RunRecord, store: Store, settings: Settings) -> RunOverview:
-        """Make the overview of a run; call it in a thread."""
-        found = overview_of(record, store, settings)
-        if record.status != "running":
-            self._kept[_key(record)] = found
-            while len(self._kept) > KEPT:
-                self._kept.popitem(last=False)
+    def of(self, record: RunRecord, store: Store, settings: Settings) -> RunOverview:
+        """The overview of a run; call it in a thread."""
+        making = partial(overview_of, record, store, settings)
+        found: RunOverview = self._get("", record, making)
         return found
 
+    def facets(self, store: Store, record: RunRecord, where: CaseFilter) -> Facets:
+        """The counts of the cases that match: they take longer than a page of them."""
+        making = partial(case_facets, store, record, where)
+        found: Facets = self._get(f"facets {where}", record, making)
+        return found
 
-def _key(record: RunRecord) -> tuple[str, str | None]:
-    return record.id, record.finished_at
+    def _get(self, kind: str, record: RunRecord, make: Callable[[], T]) -> T:
+        key = (kind, record.id, record.finished_at)
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                kept: T = self._kept[key]
+                return kept
+        found = make()
+        if record.status != "running":
+            with self._lock:
+                self._kept[key] = found
+                while len(self._kept) > KEPT:
+                    self._kept.popitem(last=False)
+        return found
 
 
 def overview_of(record: RunRecord, store: Store, settings: Settings) -> RunOverview:

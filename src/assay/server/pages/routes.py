@@ -5,15 +5,17 @@ from __future__ import annotations
 from starlette.routing import Route
 
 from assay.server import docs
-from assay.server.pages import case, compare, run, runs, test_cases, trend
+from assay.server.pages import case, compare, labelling, live, run, runs, test_cases, trend
 from assay.server.pages.rendering import STATIC_FILES
 
 PAGES: list[Route] = [
     *runs.ROUTES,
     *run.ROUTES,
     *case.ROUTES,
+    *live.ROUTES,
     *compare.ROUTES,
     *trend.ROUTES,
+    *labelling.ROUTES,
     *test_cases.ROUTES,
     *docs.ROUTES,
     STATIC_FILES,

@@ -16,11 +16,14 @@ from assay.model.case_filter import parse_filter
 from assay.model.run import RunRecord
 from assay.registry import reporters
 from assay.results.run import result_of
+from assay.server.callers import caller_of
 from assay.server.envelope import ApiError
-from assay.server.pages.case_lists import list_cases, read_place
+from assay.server.pages.case_lists import CaseList, list_cases, read_place
+from assay.server.pages.live import live_of
 from assay.server.pages.overviews import MAX_RATES, RunOverview
 from assay.server.pages.places import compare_page, download, run_page
 from assay.server.pages.rendering import page, render
+from assay.server.run_manager import SERVE, is_unfinished
 from assay.server.runs import requested_run
 from assay.server.state import State, state_of
 from assay.service.showing import matching, narrowed
@@ -33,12 +36,17 @@ _CHUNK = 1 << 16
 async def get(request: Request) -> Response:
     """The page of a run that has ended, or of one in progress."""
     state, record = state_of(request), await requested_run(request.path_params["id"], request)
-    overview = state.overviews.find(record)
-    if overview is None:
-        making = partial(state.overviews.make, record, state.store, state.settings)
-        overview = await state.scan(making, request)
     place = read_place(record.id, dict(request.query_params))
-    cases = await state.scan(partial(list_cases, place, state.store, record), request)
+    if is_unfinished(record) and not request.query_params:
+        live = await live_of(record, state)
+        may_cancel = caller_of(request).may_write and record.started_by == SERVE
+        return render("live.html", request, run=record, live=live, may_cancel=may_cancel)
+
+    def read() -> tuple[RunOverview, CaseList]:
+        overview = state.overviews.of(record, state.store, state.settings)
+        return overview, list_cases(place, state.store, record, state.overviews.facets)
+
+    overview, cases = await state.scan(read, request)
     return render("run.html", request, **_values(record, overview), cases=cases)
 
 
