@@ -8,7 +8,7 @@ WORKERS ?= 3
 # Hundreds of tests start the command: without compiled modules each would compile them anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all test-lowest test-pages lint docs bench chromium clean
+.PHONY: demo test test-all test-lowest test-pages lint docs pictures bench chromium clean
 
 demo: $(VENV)/installed
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/weather/demo.sh
@@ -37,6 +37,10 @@ docs: $(VENV)/installed-dev
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tests/docs/keywords.py
 	$(BIN)/python tests/server/write_openapi.py
 
+# The pictures of pages in the documentation.
+pictures: $(VENV)/installed-browser chromium
+	PYTHONPATH=tests $(BIN)/python tests/browser/pictures.py
+
 bench: $(VENV)/installed-dev
 	$(BIN)/python benchmarks/load.py
 	$(BIN)/python benchmarks/grade.py
@@ -44,6 +48,7 @@ bench: $(VENV)/installed-dev
 	$(BIN)/python benchmarks/compare.py
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/serve.py
+	$(BIN)/python benchmarks/report.py
 	$(BIN)/python benchmarks/pytest_plugin.py
 
 $(VENV)/installed: pyproject.toml constraints.txt
