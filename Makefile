@@ -44,6 +44,7 @@ bench: $(VENV)/installed-dev
 	$(BIN)/python benchmarks/compare.py
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/serve.py
+	$(BIN)/python benchmarks/pytest_plugin.py
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Assay needs Python 3.11 or newer; name one with PYTHON=..."; exit 1; }

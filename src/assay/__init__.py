@@ -44,7 +44,7 @@ if TYPE_CHECKING:
         token_usage,
         tool_trajectory,
     )
-    from assay.loaders.python_cases import Case
+    from assay.loaders.python_cases import Case, Cases
     from assay.model.case import EvalCase, Origin
     from assay.model.comparison import CaseRef, Comparison
     from assay.model.context import Context
@@ -73,6 +73,7 @@ __all__ = [
     "AssayError",
     "Case",
     "CaseRef",
+    "Cases",
     "Comparison",
     "Context",
     "EvalCase",
@@ -183,7 +184,7 @@ _HOMES = {
         "tool_trajectory",
     ),
     "assay.service.history": ("compare",),
-    "assay.loaders.python_cases": ("Case",),
+    "assay.loaders.python_cases": ("Case", "Cases"),
     "assay.service.result": ("Run",),
     "assay.service.runs": ("arun", "regrade", "run"),
     "assay.service.suite": ("Suite",),

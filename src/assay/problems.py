@@ -58,6 +58,7 @@ SLUGS: dict[str, str] = {
     "bad-date": "The value is not an ISO 8601 date.",
     "bad-regex": "The regular expression does not compile.",
     "bad-token": "A {{...}} token is malformed, unknown, or is used where tokens are not replaced.",
+    "unused-name": "A name is declared in `vars`, and nothing uses it.",
     "snapshot-token": "A regression case may not depend on a snapshot.",
     # meaning
     "no-cases": "The file holds no case.",

@@ -115,6 +115,12 @@ ANSWERS = json.loads(Path(__file__).with_name("answers.json").read_text(encoding
 def answer(message):
     return ANSWERS[int(message.partition(" ")[0])]
 
+def answer_worse(message):
+    found = answer(message)
+    if int(message.partition(" ")[0]) % 8 == 3:
+        return found | {"response": found["response"].partition(" <")[0] + " <b>now</b>"}
+    return found
+
 def judge(message):
     number = int(message.partition("case-number ")[2].split()[0])
     said = ANSWERS[number].get("planted", "")
@@ -122,7 +128,10 @@ def judge(message):
     return json.dumps({"score": score, "hits": [said], "misses": [said], "reasoning": said})
 """
 _CONFIG = {
-    "targets": [{"name": "agent", "provider": "python", "callable": "agent:answer"}],
+    "targets": [
+        {"name": "agent", "provider": "python", "callable": "agent:answer"},
+        {"name": "worse", "provider": "python", "callable": "agent:answer_worse"},
+    ],
     "judge": {"provider": "python", "callable": "agent:judge"},
     "defaults": {"target": "agent"},
 }

@@ -24,7 +24,7 @@ from assay.cli.app import app
 from assay.cli.run import command as run_command
 from assay.evaluators import composite, field_accuracy, tool_trajectory
 from assay.evaluators.python import FunctionSpec
-from assay.model import expect, options, rubric, source, suite, target, tiers, tool
+from assay.model import expect, options, parameters, rubric, source, suite, target, tiers, tool
 from assay.model.accepted import AcceptedLoss
 from assay.model.evaluator import EvaluatorSpec, NegatableSpec
 from assay.model.options import RunOptions
@@ -95,6 +95,7 @@ COVERED: dict[type[Shape], tuple[type[Shape], ...]] = {
     expect.ExpectBase: (expect.Expect,),
     expect.GoldenExpect: (expect.Expect,),
     suite.OneCaseFile: (suite.CaseFile, suite.SuiteFile),
+    parameters.Parameters: (suite.CaseFile,),
     NegatableSpec: (evaluators.get("contains"),),
     Ruled: (expect.Expect,),
     JudgeEntry: (TargetEntry,),

@@ -37,11 +37,11 @@ import assay
 from assay.cli.app import app
 from assay.comparison.decision import decide
 from assay.errors import AssayError
-from assay.evaluators.prompt import VARIABLES
 from assay.evaluators.python import CONTEXT
 from assay.loaders import csv, jsonl
 from assay.model import expect, message, suite, tiers
 from assay.model.comparison import SignificanceTest
+from assay.model.tokens import VARIABLES
 from assay.problems import MAX_PROBLEMS, SLUGS
 from assay.registry import evaluators
 from assay.results.run import PRECEDENCE
@@ -451,7 +451,7 @@ def test_variables_of_the_environment_are_documented() -> None:
 
 def test_csv_columns_are_documented() -> None:
     columns = {code_words(row["Column"])[0] for row in EVAL_FILES.table("CSV suites")}
-    assert columns == {*csv.COLUMNS, "metadata.*", "x-*"}
+    assert columns == {*csv.COLUMNS, "metadata.*", "vars.*", "x-*"}
 
 
 def test_file_formats_are_documented() -> None:

@@ -10,8 +10,9 @@ from xml.etree import ElementTree
 import pytest
 
 from assay.service.project import find_settings
+from assay.service.scaffold import write_project
 from assay.service.store import open_store
-from e2e.pytest_projects import AGENT, Evals
+from e2e.pytest_projects import AGENT, APART, Evals
 
 SUITE = """\
 cases:
@@ -366,6 +367,20 @@ class TestGate:
         result.stdout.fnmatch_lines(["*AssayWarning: inconclusive*"])
         result = evals.pytest(*options, "--assay-strict")
         result.assert_outcomes(failed=1, xfailed=3)
+
+
+def test_the_project_of_init_works(pytester: pytest.Pytester) -> None:
+    write_project(pytester.path, pytest=True)
+    result = pytester.runpytest_inprocess(*APART)
+    result.assert_outcomes(passed=5, skipped=1)
+    assert result.ret == pytest.ExitCode.OK
+
+
+def test_init_replaces_no_configuration_of_pytest(pytester: pytest.Pytester) -> None:
+    pytester.makepyprojecttoml("[tool.pytest.ini_options]")
+    names = [file.name for file in write_project(pytester.path, pytest=True)]
+    assert "test_agent.py" in names
+    assert "pytest.ini" not in names
 
 
 def test_workers_of_xdist_ask_nothing_twice(evals: Evals) -> None:

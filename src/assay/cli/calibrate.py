@@ -8,7 +8,12 @@ from assay.cli.completion import files
 from assay.cli.json import echo_json
 from assay.cli.report_output import store_option
 from assay.results.calibrations import FILE
-from assay.service.calibration import Answer, Calibrated, CalibrationSession
+from assay.service.calibration import (
+    Answer,
+    Calibrated,
+    CalibrationSession,
+    why_not_corrected,
+)
 from assay.stats.calibration import majority_baseline
 from assay.stats.estimates import Estimate
 from assay.text import count, printable
@@ -156,10 +161,5 @@ def _numbers(found: Estimate | None) -> str:
 
 
 def _corrected(found: Calibrated) -> str:
-    estimate, table = found.estimates["corrected"], found.table
-    if estimate is not None:
-        return _numbers(estimate)
-    if not table.passes or not table.failures:
-        missing = "good" if not table.passes else "bad"
-        return f"not known: there is no label of a {missing} answer"
-    return "not known: the judge is no better than chance"
+    estimate = found.estimates["corrected"]
+    return _numbers(estimate) if estimate else f"not known: {why_not_corrected(found.table)}"

@@ -10,12 +10,13 @@ import msgspec
 from assay.evaluators.code_judge import ask_program, contract
 from assay.evaluators.judge import Judge
 from assay.evaluators.llm_judge import prompt_text, vote
-from assay.evaluators.prompt import RESULTS, material_of, task_of
+from assay.evaluators.prompt import material_of, task_of
 from assay.model.context import Context
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.numbers import rounded
 from assay.model.result import EvaluatorResult
 from assay.model.score import EvaluationScore, reaches, weighted
+from assay.model.tokens import RESULTS
 from assay.ports import Resources
 from assay.scoring import failed_gate
 

@@ -19,7 +19,7 @@ from assay.evaluators.aggregators import (
 )
 from assay.evaluators.llm_judge import Prompt, prompt_text
 from assay.evaluators.programs import missing_program
-from assay.evaluators.prompt import RESULTS, material_of, read_by
+from assay.evaluators.prompt import material_of, read_by
 from assay.model.context import Context
 from assay.model.evaluator import CheckPlace, EvaluatorSpec, MissingDependency, SomeEvaluators
 from assay.model.expect import merged
@@ -27,6 +27,7 @@ from assay.model.expectations import EVERYTHING, NOTHING, Expectation, Expected
 from assay.model.observation import Observation
 from assay.model.score import EvaluationScore
 from assay.model.script import Script
+from assay.model.tokens import RESULTS
 from assay.ports import Check, Resources
 from assay.scoring import prepare, scores_of
 from assay.wire.fields import Empty, Number, Rate

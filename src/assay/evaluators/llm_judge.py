@@ -14,8 +14,6 @@ from pydantic_core import PydanticCustomError
 from assay.errors import UsageError
 from assay.evaluators.judge import Judge, JudgeFault, Question, Spending, closed
 from assay.evaluators.prompt import (
-    RESULTS,
-    VARIABLES,
     Material,
     material_of,
     read_by,
@@ -28,6 +26,7 @@ from assay.model.context import Context
 from assay.model.evaluator import CheckPlace, EvaluatorSpec
 from assay.model.expectations import Expectation, Expected
 from assay.model.score import EvaluationScore, verdict_of
+from assay.model.tokens import RESULTS, VARIABLES
 from assay.ports import Check, Resources
 from assay.wire.fields import AtLeastOne, Text
 from assay.wire.key_names import Key

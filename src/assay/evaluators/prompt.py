@@ -24,21 +24,9 @@ from assay.model.context import Context
 from assay.model.expectations import Expectation
 from assay.model.message import Message
 from assay.model.observation import observed
+from assay.model.tokens import VARIABLES
 from assay.model.values import same
 
-#: The variables of a prompt, for parts of the case and its observation.
-VARIABLES = (
-    "question",
-    "expected_outcome",
-    "reference_answer",
-    "candidate_answer",
-    "input_messages",
-    "expected_messages",
-    "output_messages",
-    "tool_calls",
-)
-#: The variables of an aggregator's prompt for the members' results; the last is the old name.
-RESULTS = ("evaluator_results", "EVALUATOR_RESULTS_JSON")
 #: The variables that show what the agent did; a prompt without any has nothing to judge.
 ANSWER = frozenset({"candidate_answer", "output_messages", "tool_calls"})
 #: The pieces that a judge is shown if the prompt does not choose, with their headings.

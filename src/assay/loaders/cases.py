@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from assay.loaders.effective import EffectiveEvaluators, evaluator_class, needs_expected
 from assay.loaders.files import FileFinder
 from assay.loaders.locators import Locator
+from assay.loaders.parameters import (
+    Declared,
+    FileRows,
+    ReadCase,
+    declared,
+    declares,
+    expanded,
+    rows_of_file,
+    uses_names,
+)
 from assay.loaders.suite import deprecated_keys
 from assay.model.case import EvalCase, Origin
 from assay.model.message import Message
+from assay.model.parameters import names_in
 from assay.model.suite import INPUT_KEYS, CaseExecution, CaseFile, SuiteExecution, SuiteFile
 from assay.model.unchecked import unchecked_expectations
 from assay.problems import Problem, Problems
@@ -22,6 +33,9 @@ from assay.wire.document import DocPath, Document
 from assay.wire.validation import check, missing
 from assay.wire.validation_context import ValidationContext
 
+#: Keys of a suite in which names are not replaced.
+EVALUATOR_KEYS = frozenset(("evaluators", "assert", "assertions", "execution"))
+_SEVERAL = "in Python, assay.Cases(...) makes them"
 LEGACY_KEYS = CaseFile.key_names.legacy
 #: The keys that give a case something that can fail.
 ASSERTING_KEYS = ("expected_outcome", "expected_messages", "rubrics", "evaluators", "expect")
@@ -56,8 +70,80 @@ class CaseReader:
         self.inherited = SuiteExecution.model_construct() if root is None else root.inherited
         self.tags = () if root is None else tuple(root.tags)
         self.evaluators = EffectiveEvaluators(self.inherited)
+        self.shared: Declared | None = None
+        self._row_files: dict[Path, FileRows] = {}
         self.incomplete = incomplete
         self.problems = Problems(shown_path(file))
+
+    def share(self, document: Document) -> None:
+        """Use the `vars` of a suite, if it has any, for each of its cases with names in it."""
+        raw = document.data
+        if not declares(raw):
+            return
+        self.shared = self._declared(document, ())
+        if self.shared is None:
+            return
+        self.shared.own = False
+        for key in EVALUATOR_KEYS & raw.keys():
+            for steps, name in names_in(raw[key], (key,)):
+                if name in self.shared.names:
+                    message = f"{{{{{name}}}}} is not replaced in the evaluators of a suite"
+                    hint = "write these evaluators in the cases"
+                    self.problems.append(document.problem(steps, "bad-token", message, hint))
+
+    def read_all(
+        self,
+        document: Document,
+        path: DocPath,
+        *,
+        locate: Callable[[Sequence[str | int]], Origin],
+        only: int | None = None,
+    ) -> Iterator[EvalCase | None]:
+        """The cases of an entry: one for each row of its `vars`, or the one that it is.
+
+        `only` is the number of the row to read, from 0.
+        """
+
+        def read(part: Document, at: DocPath = ()) -> EvalCase | None:
+            return self.read(part, at, locate=locate)
+
+        yield from self.read_rows(document, path, read, only=only)
+
+    def read_rows(
+        self,
+        document: Document,
+        path: DocPath,
+        read: ReadCase,
+        *,
+        default_id: str = "",
+        only: int | None = None,
+    ) -> Iterator[EvalCase | None]:
+        """As `read_all`, with a function that reads a case of a document."""
+        raw, rows = document.get(path), self.shared
+        if declares(raw):
+            rows = self._declared(document, path)
+            if rows is None:
+                yield None
+                return
+        elif rows is None or not uses_names(raw):
+            yield read(document, path)
+            return
+        yield from expanded(
+            document, path, rows, read, self.problems, default_id=default_id, only=only
+        )
+
+    def _declared(self, document: Document, path: DocPath) -> Declared | None:
+        return declared(document, path, self.context, self.problems, self._rows_of_file)
+
+    def _rows_of_file(self, file: Path) -> FileRows:
+        if file not in self._row_files:
+            self._row_files[file] = rows_of_file(file)
+        return self._row_files[file]
+
+    def report_unused(self) -> None:
+        """Report the names of the suite that no case used; all cases must have been read."""
+        if self.shared is not None and not self.problems.errors:
+            self.problems += self.shared.unused()
 
     def read(
         self,
@@ -94,6 +180,10 @@ class CaseReader:
             if type(raw) is dict and not self.incomplete and self._asserts_nothing(raw):
                 self.problems.append(_asserts_nothing_problem(document, path, raw.get("id")))
             return None
+        if written.vars is not None or written.vars_from is not None:
+            message, hint = "'vars' makes several cases, where one is needed", _SEVERAL
+            where = (*path, "vars" if written.vars is not None else "vars_from")
+            self.problems.append(document.problem(where, "wrong-value", message, hint))
         case_id = written.id or default_id
         case = self._case(written, case_id, locate or Locator(document, path))
         errors_before = self.problems.errors

@@ -153,7 +153,7 @@ def _header(rows: Iterator[_Row], file: str, problems: Problems) -> list[str]:
         code, message, hint = "", "", ""
         if name in seen:
             code, message = "duplicate-key", f"the column {name!r} appears twice"
-        elif name not in COLUMNS and not name.startswith(("metadata.", "x-")):
+        elif name not in COLUMNS and not name.startswith(("metadata.", "vars.", "x-")):
             code, message = "unknown-key", f"the column {name!r} is not known"
             hint = _meant(name) or "other data goes into 'metadata.<name>' columns"
         seen.add(name)
@@ -188,16 +188,18 @@ def _cases(
         document = Document(
             file, data, [], partial(_marks, data, header, row), TextMark(row.line - 1, 0, 0)
         )
-        case = reader.read(document, (), locate=Locator(document, (), suite=suite.document))
-        case_id = data.get("id")
-        if case_id in seen:
-            message = f"the id {case_id!r} is taken by the case on line {seen[case_id]}"
-            place = document.position(("id",))
-            reader.problems.append(Problem(file, *place, "error", "duplicate-id", message))
-        elif case_id:
-            seen[case_id] = row.line
-        if case is not None:
-            yield case
+        locate = Locator(document, (), suite=suite.document)
+        for case in reader.read_all(document, (), locate=locate):
+            case_id = data.get("id") if case is None else case.id
+            if case_id in seen:
+                message = f"the id {case_id!r} is taken by the case on line {seen[case_id]}"
+                place = document.position(("id",))
+                reader.problems.append(Problem(file, *place, "error", "duplicate-id", message))
+            elif case_id:
+                seen[case_id] = row.line
+            if case is not None:
+                yield case
+    reader.report_unused()
 
 
 def _raw_case(header: list[str], cells: list[str]) -> dict[str, Any]:
@@ -213,6 +215,8 @@ def _raw_case(header: list[str], cells: list[str]) -> dict[str, Any]:
             raw["tags"] = [tag.strip() for tag in re.split("[,;]", cell) if tag.strip()]
         elif name.startswith("metadata."):
             raw.setdefault("metadata", {})[name.removeprefix("metadata.")] = cell
+        elif name.startswith("vars."):
+            raw.setdefault("vars", [{}])[0][name.removeprefix("vars.")] = cell
         else:
             raw[name] = cell.strip() if name == "id" else cell
     if "skip" not in raw:
@@ -230,6 +234,11 @@ def _marks(data: dict[str, Any], header: list[str], row: _Row) -> Marks:
             for name in value:
                 inner += [places[f"metadata.{name}"]] * 2
             marks += [marks[0], inner]
+        elif key == "vars":
+            inner = [marks[0]]
+            for name in value[0]:
+                inner += [places[f"vars.{name}"]] * 2
+            marks += [marks[0], [marks[0], inner]]
         elif isinstance(value, list):
             marks += [places[key], [places[key]] * (len(value) + 1)]
         else:

@@ -8,7 +8,7 @@ import re
 import threading
 import weakref
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
@@ -21,6 +21,7 @@ from assay.caching import DuplicateHashes
 from assay.errors import EvalFileErrors
 from assay.loaders.cases import CaseReader
 from assay.loaders.locators import LineLocator
+from assay.loaders.parameters import declares
 from assay.loaders.sidecars import SuiteKeys, sidecar_of
 from assay.loaders.suite import suite_of
 from assay.model.case import EvalCase, EvalSuite
@@ -35,6 +36,9 @@ from assay.wire.text_files import UTF16_MARKS, decode, open_binary
 #: Cases of files up to this size are kept in memory; larger files are read on each iteration.
 HELD_BYTES = 32 * 1024 * 1024
 _INPUT_KEY = re.compile(rf"""["'](?:{"|".join(INPUT_KEYS)})["']""".encode())
+#: What every line with `vars` or `vars_from` has, unless its key is written with escapes.
+_VARS = b'"vars'
+_BLOCK_BYTES = 1024 * 1024
 #: How much of a stream a worker process gets at a time.
 CHUNK_BYTES = 128 * 1024
 #: How much of a chunk goes through each step at a time: it should fit the CPU cache.
@@ -60,11 +64,27 @@ def cases_of(
 
 
 def stream(file: Path, settings: Settings) -> EvalSuite:
-    """The suite of a file; only the sidecar is read and validated yet."""
+    """The suite of a file; only the sidecar is read and validated yet.
+
+    A file with `vars` is loaded whole: the line of a case does not tell its position.
+    """
     sidecar = sidecar_of(file, settings)
+    if declares(sidecar.document and sidecar.document.data) or _mentions_vars(file):
+        return load(file, settings)
     problems = Problems(shown_path(file), sidecar.problems)
     cases = UncheckedCases(CaseLines(file, settings, sidecar))
     return replace(suite_of(file, sidecar.keys, cases, problems), streamed=True)
+
+
+def _mentions_vars(file: Path) -> bool:
+    """May some line have `vars`? Looks at the bytes only, which is fast."""
+    with open_binary(file, shown_path(file)) as stream:
+        end = b""
+        while block := stream.read(_BLOCK_BYTES):
+            if _VARS in end + block:
+                return True
+            end = block[-len(_VARS) :]
+    return False
 
 
 def recognises(file: Path) -> str:
@@ -111,21 +131,29 @@ class _Validated(msgspec.Struct):
 
 
 class _CaseIndex:
-    """Where each case starts, and the number of its line: twelve bytes a case."""
+    """Where each case starts, and the number of its line: twelve bytes a case.
+
+    With `vars`, several cases are on a line; the number of its row takes four more bytes.
+    """
 
     def __init__(self) -> None:
-        self._offsets, self._numbers = array("Q"), array("I")
+        self._offsets, self._numbers, self._rows = array("Q"), array("I"), array("I")
 
     def __len__(self) -> int:
         return len(self._offsets)
 
-    def add(self, line: _Line) -> None:
+    def add(self, line: _Line, row: int) -> None:
+        if row and not self._rows:
+            self._rows.extend([0] * len(self))
+        if row or self._rows:
+            self._rows.append(row)
         self._offsets.append(line.offset)
         self._numbers.append(line.number)
 
-    def place(self, position: int) -> tuple[int, int]:
-        """Offset and number of the line of a case."""
-        return self._offsets[position], self._numbers[position]
+    def place(self, position: int) -> tuple[int, int, int | None]:
+        """Offset and number of the line of a case, and the number of its row if it has any."""
+        row = self._rows[position] if self._rows else None
+        return self._offsets[position], self._numbers[position], row
 
 
 class CaseLines:
@@ -149,13 +177,15 @@ class CaseLines:
         try:
             with open_binary(self.file, self.name) as stream:
                 for line in _lines(stream, self.name):
-                    case = self.read_case(line.number, line.data, parser, reader, ids)
+                    cases = self.read_cases(line.number, line.data, parser, reader, ids)
+                    for row, case in enumerate(cases):
+                        if case is not None:
+                            found.case_index.add(line, row)
+                            if keep:
+                                found.cases.append(case)
                     if reader.problems.full:
                         break
-                    if case is not None:
-                        found.case_index.add(line)
-                        if keep:
-                            found.cases.append(case)
+            reader.report_unused()
         except EvalFileErrors as error:  # the rest of the file cannot be read
             reader.problems += error.problems
         found.problems += self._duplicates(ids)
@@ -164,13 +194,20 @@ class CaseLines:
             found.problems.append(Problem(self.name, 1, 1, "error", "no-cases", message, hint))
         return found
 
-    def at(self, stream: BinaryIO, offset: int, number: int) -> EvalCase:
-        """The case on the line at a byte offset of the open file."""
+    def at(self, stream: BinaryIO, offset: int, number: int, row: int | None) -> EvalCase:
+        """The case on the line at a byte offset of the open file, of this row of its `vars`."""
         stream.seek(offset)
-        case = next(self._read(stream, *self._readers, number), None)
-        if case is None:
-            raise self.changed()
-        return case
+        reader, parser = self._readers
+        for line in _lines(stream, self.name, number):
+            cases = self.read_cases(line.number, line.data, parser, reader, only=row)
+            case = next(iter(cases), None)
+            problems, reader.problems = reader.problems, Problems(self.name)
+            if problems.errors:
+                raise EvalFileErrors(problems.sorted())
+            if case is not None:
+                return case
+            break
+        raise self.changed()
 
     def __iter__(self) -> Iterator[EvalCase]:
         with open_binary(self.file, self.name) as stream:
@@ -180,19 +217,53 @@ class CaseLines:
         message, hint = f"the file {how}", "load it again"
         return EvalFileErrors([Problem(self.name, 0, 0, "error", "file-changed", message, hint)])
 
-    def _read(
-        self, stream: BinaryIO, reader: CaseReader, parser: Reader, number: int = 1
-    ) -> Iterator[EvalCase]:
+    def _read(self, stream: BinaryIO, reader: CaseReader, parser: Reader) -> Iterator[EvalCase]:
         """The cases of a file that was validated before; raises when it is no longer valid."""
-        for line in _lines(stream, self.name, number):
-            case = self.read_case(line.number, line.data, parser, reader)
+        for line in _lines(stream, self.name):
+            for case in self.read_cases(line.number, line.data, parser, reader):
+                if case is not None:
+                    yield case
             problems, reader.problems = reader.problems, Problems(self.name)
-            if case is None:
+            if problems.errors:
                 raise EvalFileErrors(problems.sorted())
-            yield case
 
     def new_reader(self) -> CaseReader:
         return self.sidecar.reader(self.file, self.settings)
+
+    def read_cases(
+        self,
+        number: int,
+        data: bytes,
+        parser: Reader,
+        reader: CaseReader,
+        ids: DuplicateHashes | None = None,
+        only: int | None = None,
+    ) -> Iterable[EvalCase | None]:
+        """The cases on a line, one for each row of its `vars`; their ids are added to `ids`."""
+        if reader.shared is None and _VARS not in data:
+            return (self.read_case(number, data, parser, reader, ids),)
+        return self._rows(number, data, parser, reader, ids, only)
+
+    def _rows(
+        self,
+        number: int,
+        data: bytes,
+        parser: Reader,
+        reader: CaseReader,
+        ids: DuplicateHashes | None,
+        only: int | None,
+    ) -> Iterator[EvalCase | None]:
+        try:
+            document = parser.line(data, number)
+        except EvalFileErrors as error:
+            reader.problems += error.problems
+            return
+        reader.problems += document.problems
+        locate = LineLocator(parser.file, number, data, self.sidecar.document)
+        for case in reader.read_all(document, (), locate=locate, only=only):
+            if ids is not None and case is not None:
+                ids.add(_hash_id(case.id))
+            yield case
 
     def read_case(
         self,
@@ -224,22 +295,30 @@ class CaseLines:
         if not twice:
             return
         seen: dict[str, int] = {}
-        parser = Reader(self.name)
+        parser, reader = Reader(self.name), self.new_reader()
         with open_binary(self.file, self.name) as stream:
             for line in _lines(stream, self.name):
                 try:
                     document = parser.line(line.data, line.number)
                 except EvalFileErrors:
                     continue
-                case_id = document.data.get("id") if isinstance(document.data, dict) else None
-                if not isinstance(case_id, str) or _hash_id(case_id) not in twice:
-                    continue
-                if case_id in seen:
-                    _, column = document.position(("id",))
-                    message = f"the id {case_id!r} is taken by the case on line {seen[case_id]}"
-                    place = (self.name, line.number, column)
-                    yield Problem(*place, "error", "duplicate-id", message)
-                seen.setdefault(case_id, line.number)
+                for case_id in self._ids(line, document.data, reader, parser):
+                    if _hash_id(case_id) not in twice:
+                        continue
+                    if case_id in seen:
+                        _, column = document.position(("id",))
+                        message = f"the id {case_id!r} is taken by the case on line {seen[case_id]}"
+                        place = (self.name, line.number, column)
+                        yield Problem(*place, "error", "duplicate-id", message)
+                    seen.setdefault(case_id, line.number)
+
+    def _ids(self, line: _Line, raw: Any, reader: CaseReader, parser: Reader) -> Iterable[str]:
+        """The ids of the cases on a line."""
+        if reader.shared is not None or declares(raw):
+            cases = self.read_cases(line.number, line.data, parser, reader)
+            return (case.id for case in cases if case is not None)
+        case_id = raw.get("id") if isinstance(raw, dict) else None
+        return (case_id,) if isinstance(case_id, str) else ()
 
 
 def _file_version(stream: BinaryIO) -> tuple[int, int, int]:

@@ -86,15 +86,41 @@ def Case(  # noqa: N802 - reads as the record that it makes
     return read_case(line, plain_mapping(line, written))
 
 
+def Cases(  # noqa: N802 - as Case
+    id: str,  # noqa: A002
+    input: Input | None = None,  # noqa: A002
+    **keys: Unpack[CaseKeys],
+) -> list[EvalCase]:
+    """A case for each row of `vars` or `vars_from`, with `{{name}}` replaced by its values.
+
+    Cases("warm", "How warm is {{city}}?", expected_output="{{t}}", vars=[{"city": "Oslo", "t": 4}])
+    """
+    line = calling_line()
+    written = {"id": id, **({} if input is None else {"input": input}), **keys}
+    raw = plain_mapping(line, written)
+    reader = reader_at(line)
+    reader.problems = Problems(line.file)
+    found = list(reader.read_all(document_at(line, raw), (), locate=line))
+    _raise_problems(reader)
+    return [case for case in found if case is not None]
+
+
 def read_case(line: SourceLine, raw: dict[str, Any], reader: CaseReader | None = None) -> EvalCase:
     """The case of raw data; raises EvalFileErrors with all of its problems."""
     reader = reader or reader_at(line)
     reader.problems = Problems(line.file)
     case = reader.read(document_at(line, raw), (), locate=line)
-    found = [p for p in reader.problems.sorted() if p.code != _LATER] if reader.problems else []
-    if case is None or found:
-        raise EvalFileErrors([replace(problem, severity="error") for problem in found])
+    _raise_problems(reader)
+    assert case is not None  # otherwise there is a problem
     return case
+
+
+def _raise_problems(reader: CaseReader) -> None:
+    if not reader.problems:
+        return
+    found = [problem for problem in reader.problems.sorted() if problem.code != _LATER]
+    if found:
+        raise EvalFileErrors([replace(problem, severity="error") for problem in found])
 
 
 def read_evaluator(raw: dict[str, Any], cls: type[EvaluatorSpec]) -> EvaluatorSpec:

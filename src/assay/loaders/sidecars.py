@@ -37,9 +37,12 @@ class SuiteKeys(msgspec.Struct):
 
     def reader(self, file: Path, settings: Settings) -> CaseReader:
         """A reader for the cases of the file."""
-        return CaseReader(
+        reader = CaseReader(
             file, settings, self.keys, incomplete=self.broken, eval_file=self.eval_file
         )
+        if self.document is not None and not self.broken:
+            reader.share(self.document)
+        return reader
 
 
 def sidecar_of(file: Path, settings: Settings) -> SuiteKeys:

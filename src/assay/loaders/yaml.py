@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from assay.loaders import csv, jsonl
 from assay.loaders.cases import CaseReader, validation_context
 from assay.loaders.files import FileFinder
 from assay.loaders.locators import Locator
+from assay.loaders.parameters import declares
 from assay.loaders.sidecars import SuiteKeys, other_sidecars
 from assay.loaders.suite import cases_key, duplicate_ids, name_of, suite_keys, suite_of
 from assay.model.case import EvalCase, EvalSuite
@@ -26,6 +27,8 @@ from assay.wire.text_files import read_text
 from assay.wire.validation import check
 from assay.wire.validation_errors import shown
 
+#: At most this many cases are made of one file.
+MAX_CASES = 1_000_000
 #: Matches a text that does not parse but looks like a suite: it has a key for cases or input.
 _SUITE_WORDS = re.compile(
     rf"""^[{{\s]*["']?(?:{"|".join(CASES_KEYS)})["']?\s*:"""
@@ -56,6 +59,8 @@ def load(file: Path, settings: Settings) -> EvalSuite:
     incomplete = any(p.severity == "error" for p in found)
     reader = CaseReader(file, settings, root, incomplete=incomplete)
     reader.problems += [*found, *_check_root(document)]
+    if not incomplete:
+        reader.share(document)
     return suite_of(file, root, _cases(document, reader), reader.problems)
 
 
@@ -101,13 +106,19 @@ def _one_case(document: Document, file: Path, settings: Settings) -> EvalSuite:
     """The suite of a root mapping that is itself a case."""
     reader = CaseReader(file, settings)
     reader.problems += document.problems
-    written, found = check(OneCaseFile, document, (), document.data, reader.context)
-    reader.problems += found
-    case = reader.finish(written, document, (), default_id=name_of(file))
-    if written is None:
-        return suite_of(file, SuiteFile(), (), reader.problems)
-    root = SuiteFile(dataset=written.dataset, execution=written.execution)
-    return suite_of(file, root, (case,), reader.problems)
+    root = SuiteFile()
+    locate = Locator(document, ())
+
+    def read(part: Document, at: DocPath) -> EvalCase | None:
+        nonlocal root
+        written, found = check(OneCaseFile, part, at, part.get(at), reader.context)
+        reader.problems += found
+        if written is not None:
+            root = SuiteFile(dataset=written.dataset, execution=written.execution)
+        return reader.finish(written, part, at, locate, default_id=name_of(file))
+
+    cases = tuple(reader.read_rows(document, (), read, default_id=name_of(file)))
+    return suite_of(file, root, cases, reader.problems)
 
 
 def recognises(file: Path) -> str:
@@ -148,12 +159,37 @@ def _cases(
         return ()
     reader.problems += duplicate_ids(document, base, entries)
     cases: list[EvalCase | None] = []
+    expanded = False
     for index in range(len(entries)):
         if reader.problems.full:
             break
         path = (*base, index)
-        cases.append(reader.read(document, path, locate=Locator(document, path, suite=suite)))
+        locate = Locator(document, path, suite=suite)
+        if reader.shared is None and not declares(entries[index]):
+            cases.append(reader.read(document, path, locate=locate))
+            continue
+        expanded = True
+        for case in reader.read_all(document, path, locate=locate):
+            cases.append(case)
+            if len(cases) > MAX_CASES:
+                message = f"'vars' makes more than {MAX_CASES:,} cases of this file"
+                hint = "write them as cases of a JSONL file"
+                reader.problems.append(document.problem(path, "too-large", message, hint))
+                return tuple(cases)
+    reader.report_unused()
+    if expanded and not reader.problems.errors:  # written ids have been compared
+        reader.problems += _same_ids(cases)
     return tuple(cases)
+
+
+def _same_ids(cases: Sequence[EvalCase | None]) -> Iterator[Problem]:
+    """A problem for each id that `vars` made and another case has."""
+    seen: dict[str, EvalCase] = {}
+    for case in cases:
+        if case is not None and seen.setdefault(case.id, case) is not case:
+            first = seen[case.id].origin.line
+            message = f"the id {case.id!r} is taken by a case on line {first}"
+            yield Problem(*case.origin_of("id"), "error", "duplicate-id", message)
 
 
 def _check_root(document: Document) -> list[Problem]:

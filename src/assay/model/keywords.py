@@ -24,6 +24,7 @@ class OptionKeys(TypedDict, total=False):
 
     workers: int | None
     executor: str | None
+    workers_per_machine: int | None
     repeat: int | None
     timeout_seconds: float | None
     timeout: float | None
@@ -68,6 +69,8 @@ class CaseKeys(TypedDict, total=False):
     expect: Mapping[str, Any] | None
     conversation_id: str | None
     execution: Mapping[str, Any] | None
+    vars: Sequence[Mapping[str, Any]] | Mapping[str, Any] | None
+    vars_from: str | None
     tags: Sequence[str]
     metadata: Mapping[str, Any]
     threshold: float | None

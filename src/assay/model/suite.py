@@ -18,6 +18,7 @@ from pydantic_core import CoreSchema, PydanticKnownError
 from assay.model.evaluator import Evaluators
 from assay.model.expect import Expect
 from assay.model.message import ExpectedMessages, InputMessages
+from assay.model.parameters import Rows
 from assay.model.rubric import Rubrics
 from assay.wire.fields import (
     CaseId,
@@ -76,6 +77,8 @@ class CaseFile(Shape):
     expect: Expect | None = None
     conversation_id: Text | None = None
     execution: CaseExecution | None = None
+    vars: Rows = None
+    vars_from: Text | None = None
     tags: list[Text] = Key(default_factory=list, mistaken=("tag", "label", "labels"))
     metadata: dict[str, Json] = Empty(dict)
     threshold: Rate | None = None
@@ -134,6 +137,8 @@ class SuiteFile(Shape):
         str | float | None, BeforeValidator(_version, json_schema_input_type=str | float | None)
     ] = None
     tags: list[Text] = Empty(list)
+    vars: Rows = None
+    vars_from: Text | None = None
     target: Text | None = None
     evaluators: Evaluators | None = Key(None, aliases=("assert", "assertions"))
     evaluator: Any = Key(None, legacy=True)

@@ -12,6 +12,21 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 SOURCES = ("seed", "snapshot")
+#: The variables of a prompt, for parts of the case and its observation.
+VARIABLES = (
+    "question",
+    "expected_outcome",
+    "reference_answer",
+    "candidate_answer",
+    "input_messages",
+    "expected_messages",
+    "output_messages",
+    "tool_calls",
+)
+#: The variables of an aggregator's prompt for the members' results; the last is the old name.
+RESULTS = ("evaluator_results", "EVALUATOR_RESULTS_JSON")
+#: Names between braces that a judge's prompt may have.
+JUDGE_VARIABLES = frozenset((*VARIABLES, *RESULTS))
 
 _TOKEN = re.compile(r"\{\{\s*([A-Za-z_][\w-]*)\s*:([^{}]*)\}\}")
 #: The start of a token; where `_TOKEN` does not match as well, it is malformed.

@@ -13,6 +13,7 @@ from starlette.requests import ClientDisconnect, Request
 from assay.ports import Store
 from assay.server.pages.overviews import Overviews
 from assay.server.run_manager import Clock, RunManager, utc_now
+from assay.service.labelling import LabelQueues
 from assay.settings import Settings
 
 T = TypeVar("T")
@@ -27,6 +28,7 @@ class State(msgspec.Struct, frozen=True):
     store: Store
     run_manager: RunManager
     now: Clock = utc_now
+    label_queues: LabelQueues = msgspec.field(default_factory=LabelQueues)
     overviews: Overviews = msgspec.field(default_factory=Overviews)
     scans: asyncio.Semaphore = msgspec.field(default_factory=lambda: asyncio.Semaphore(MAX_SCANS))
 

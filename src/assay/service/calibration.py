@@ -103,6 +103,13 @@ class Calibrated(msgspec.Struct, frozen=True):
         }
 
 
+def why_not_corrected(table: Confusion) -> str:
+    """Why labels do not determine a corrected rate."""
+    if not table.passes or not table.failures:
+        return f"there is no label of a {'good' if not table.passes else 'bad'} answer"
+    return "the judge is no better than chance"
+
+
 class CalibrationSession:
     """Calibrates a judge of a run with a file of labels."""
 

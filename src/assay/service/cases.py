@@ -136,6 +136,11 @@ def find_case(store: Store, record: RunRecord, suite: str, case_id: str) -> Case
     return None
 
 
+def positions_in(store: Store, record: RunRecord) -> Positions:
+    """How the positions of a run's trials and those that users see belong together."""
+    return _Cases(store, record).positions
+
+
 class Positions:
     """Converts between positions in the store and those that users see.
 

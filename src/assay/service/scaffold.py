@@ -99,8 +99,40 @@ cases:
 """
 
 
-def write_project(folder: Path) -> list[Path]:
-    """Write the project; a UsageError, before anything is written, if a file exists already."""
+PYTEST = """\
+[pytest]
+# Collect the eval files below too.
+assay = true
+testpaths = .
+"""
+
+TESTS = '''\
+"""Tests of the agent in Python; pytest runs the cases in evals/ too."""
+
+import pytest
+from example_agent import answer
+
+
+def test_weather(assay):
+    seen = assay.ask(answer, "What is the weather in Paris?")
+    assay.check(seen, contains="18 °C", tools=[("get_weather", {"city": "Paris"})])
+
+
+@pytest.mark.assay(repeat=5, min_pass_rate=0.8)
+def test_capital(assay):
+    seen = assay.ask(answer, "What is the capital of France?")
+    assay.check(seen, equals="Paris")
+'''
+#: Files that may have a configuration of pytest, which a pytest.ini would replace.
+_CONFIGURES_PYTEST = ("pytest.toml", "pyproject.toml", "tox.ini", "setup.cfg")
+
+
+def write_project(folder: Path, *, pytest: bool = False) -> list[Path]:
+    """Write the project; a UsageError, before anything is written, if a file exists already.
+
+    For `pytest`, it has tests in Python too, and a pytest.ini unless there is another
+    configuration.
+    """
     files = {
         folder / "assay.yaml": CONFIG,
         folder / "assay.schema.json": json.dumps(schema("config"), indent=2) + "\n",
@@ -109,6 +141,7 @@ def write_project(folder: Path) -> list[Path]:
         folder / "evals" / "eval.schema.json": json.dumps(schema("eval"), indent=2) + "\n",
         folder / "evals" / "seed-manifest.json": "{}\n",
         folder / ".assay" / ".gitignore": "# Recorded runs stay out of git.\n*\n",
+        **(_pytest_files(folder) if pytest else {}),
     }
     taken = [shown_path(file) for file in files if os.path.lexists(file)]
     taken += [
@@ -127,3 +160,10 @@ def write_project(folder: Path) -> list[Path]:
             file.unlink(missing_ok=True)
         raise UsageError(f"cannot write {shown_path(folder)}: {error.strerror}") from None
     return written
+
+
+def _pytest_files(folder: Path) -> dict[Path, str]:
+    tests = {folder / "test_agent.py": TESTS}
+    if any((folder / name).exists() for name in _CONFIGURES_PYTEST):
+        return tests
+    return {folder / "pytest.ini": PYTEST, **tests}

@@ -126,6 +126,20 @@ def corrected_rate(passed: int, n: int, labels: Confusion, level: float = 0.95) 
     return Estimate(value, min(low, value), max(high, value), level, "rogan-gladen")
 
 
+def corrected_width(
+    passed: int, n: int, labels: Confusion, more: int = 0, level: float = 0.95
+) -> float | None:
+    """The width of the interval of the corrected rate, once there are `more` labels.
+
+    The new labels are expected to agree with the judge as often as those so far. None as for the
+    rate itself.
+    """
+    if corrected_rate(passed, n, labels, level) is None:
+        return None
+    low, high = _lang_reiczigel(passed, n, labels, interval_z(level), 1 + more / labels.n)
+    return high - low
+
+
 def _kappa_error(table: Confusion, seen: float, chance: float) -> float:
     """The standard error after Fleiss, Cohen and Everitt."""
     n = table.n
@@ -141,13 +155,18 @@ def _kappa_error(table: Confusion, seen: float, chance: float) -> float:
     return math.sqrt(variance / n) / (1 - chance) ** 2 if variance > 1e-15 else 0.0
 
 
-def _lang_reiczigel(passed: int, n: int, labels: Confusion, z: float) -> tuple[float, float]:
-    """Limits between 0 and 1; every share is first shrunk towards the middle."""
+def _lang_reiczigel(
+    passed: int, n: int, labels: Confusion, z: float, growth: float = 1
+) -> tuple[float, float]:
+    """Limits between 0 and 1; every share is first shrunk towards the middle.
+
+    With a `growth` there are so many times the labels, in the same shares.
+    """
     size = n + z * z
     rate = (passed + z * z / 2) / size
-    passes, failures = labels.passes + 2, labels.failures + 2
-    sensitive = (labels.right_passes + 1) / passes
-    specific = (labels.right_failures + 1) / failures
+    passes, failures = growth * labels.passes + 2, growth * labels.failures + 2
+    sensitive = (growth * labels.right_passes + 1) / passes
+    specific = (growth * labels.right_failures + 1) / failures
     gain = sensitive + specific - 1
     if gain <= 0:
         return 0.0, 1.0

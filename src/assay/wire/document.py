@@ -81,6 +81,10 @@ class Document:
             data, marks = data[step], marks[index]
         return Document(self.file, data, [], marks)
 
+    def with_data(self, data: Any) -> Document:
+        """Other data at the same places: what its structure lacks has that of what encloses it."""
+        return Document(self.file, data, [], lambda: self.marks, self._start)
+
     @property
     def marks(self) -> Marks:
         """The marks; for JSON, a second scan finds them on first use."""

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from assay.errors import TargetError, UsageError
 from assay.evaluators.judge import own_object
 from assay.evaluators.llm_judge import ScoreForm
-from assay.evaluators.prompt import VARIABLES, Material, filled
+from assay.evaluators.prompt import Material, filled
 from assay.model.context import Context
 from assay.model.message import Message, ToolCall
 from assay.model.observation import Observation
+from assay.model.tokens import VARIABLES
 from assay.ports import Resources
 from unit.conftest import Project
 from unit.fake_judge import CASE, Judge, Memory, answer, llm_judge, resources, scored

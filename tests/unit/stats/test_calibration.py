@@ -10,6 +10,7 @@ from assay.stats.calibration import (
     Confusion,
     agreement,
     corrected_rate,
+    corrected_width,
     kappa,
     majority_baseline,
     sensitivity,
@@ -148,3 +149,19 @@ def test_the_corrected_rate_is_a_share_within_its_interval(
     found = corrected_rate(round(share * n), n, table)
     if found is not None:
         assert 0 <= found.low <= found.estimate <= found.high <= 1
+
+
+def test_the_width_to_come_is_that_of_a_larger_table() -> None:
+    now = must(corrected_rate(700, 1000, TABLE))
+    assert corrected_width(700, 1000, TABLE) == pytest.approx(now.high - now.low)
+    doubled = Confusion(*(2 * count for count in TABLE.to_dict().values()))
+    later = corrected_width(700, 1000, TABLE, more=TABLE.n)
+    assert later == corrected_width(700, 1000, doubled)
+    assert later is not None
+    assert later < now.high - now.low
+
+
+def test_no_width_is_foretold_without_a_rate() -> None:
+    assert corrected_width(7, 10, Confusion(5, 0, 1, 0), more=20) is None
+    assert corrected_width(7, 10, Confusion(1, 9, 9, 1), more=20) is None
+    assert corrected_width(0, 0, TABLE, more=20) is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.routing import Route
 
 from assay.server import docs
-from assay.server.pages import case, compare, live, run, runs, test_cases, trend
+from assay.server.pages import case, compare, labelling, live, run, runs, test_cases, trend
 from assay.server.pages.rendering import STATIC_FILES
 
 PAGES: list[Route] = [
@@ -15,6 +15,7 @@ PAGES: list[Route] = [
     *live.ROUTES,
     *compare.ROUTES,
     *trend.ROUTES,
+    *labelling.ROUTES,
     *test_cases.ROUTES,
     *docs.ROUTES,
     STATIC_FILES,
