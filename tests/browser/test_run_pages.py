@@ -139,6 +139,7 @@ def test_a_run_is_started_watched_in_two_tabs_and_cancelled(
         expect(page.get_by_role("heading", level=1)).to_contain_text("of 5,000 trials")
         expect(page.locator("[data-failures] a").first).to_be_visible()
         assert accessibility.faults(page) == []  # what can be focused changes with the run
+        tab.guard.expect_window()
         other = page.context.new_page()
         streams: list[str] = []
         other.on("request", lambda request: streams.append(request.url))
