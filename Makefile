@@ -8,7 +8,7 @@ WORKERS ?= 3
 # Hundreds of tests start the command: without compiled modules each would compile them anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all test-lowest test-pages lint docs bench chromium clean
+.PHONY: demo test test-all test-lowest test-pages lint docs pictures bench chromium clean
 
 demo: $(VENV)/installed
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/weather/demo.sh
@@ -36,6 +36,10 @@ docs: $(VENV)/installed-dev
 	PYTHONPATH=tests $(BIN)/python tests/docs/tables.py
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tests/docs/keywords.py
 	$(BIN)/python tests/server/write_openapi.py
+
+# The pictures of pages in the documentation.
+pictures: $(VENV)/installed-browser chromium
+	PYTHONPATH=tests $(BIN)/python tests/browser/pictures.py
 
 bench: $(VENV)/installed-dev
 	$(BIN)/python benchmarks/load.py

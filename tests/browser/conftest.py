@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -47,10 +46,11 @@ def chromium() -> Iterator[Browser]:
     """Debian's browser. Its event loop belongs to this package: other tests have their own."""
     from playwright.sync_api import sync_playwright
 
-    found = shutil.which("chromium")
-    assert found, "no chromium on PATH: `make chromium` installs it, or says what to do"
+    from browser.tabs import chromium as path_of_chromium
+
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        path = path_of_chromium()
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         yield browser
         browser.close()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 from playwright.sync_api import Browser, Page, Response
@@ -43,6 +44,13 @@ class Tab:
 
     def close(self) -> None:
         self.page.context.close()
+
+
+def chromium() -> str:
+    """The path of Debian's browser."""
+    found = shutil.which("chromium")
+    assert found, "no chromium on PATH: `make chromium` installs it, or says what to do"
+    return found
 
 
 def opened(browser: Browser, script: bool, dark: bool, width: int) -> Tab:

@@ -116,6 +116,16 @@ def test_without_names_the_newest_run_is_compared_with_the_baseline(client: Test
     assert chosen == ["main", CANDIDATE]
 
 
+def test_without_a_baseline_the_newest_run_is_compared_with_the_one_before(
+    client: TestClient, store: Store
+) -> None:
+    fill(store, OUTCOMES)
+    store.remove_baseline("main")
+    page = read_page(client, "/compare")
+    assert cases(page) == ["lost"]
+    assert re.findall(r'<option value="([^"]*)" selected>', page) == [BASE, CANDIDATE]
+
+
 @pytest.mark.usefixtures("runs")
 def test_the_runs_can_be_swapped(client: TestClient) -> None:
     link = next(link for link in links_of(compare(client)) if link.endswith("candidate=main"))

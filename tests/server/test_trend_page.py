@@ -41,7 +41,7 @@ def test_every_run_is_a_point_with_its_interval(client: TestClient, store: Store
     page = read_page(client, "/trend")
     read = words(page)
     assert "newest: 83 % (74.5 to 89.1), 83 of 100" in read
-    assert "0000003: 83 % (74.5 to 89.1), 83 of 100; 01938c4e, 2026-01-03 12:00 UTC" in page
+    assert "0000003: 83 % (74.5 to 89.1), 83 of 100; 01938c4e-0000, 2026-01-03 12:00 UTC" in page
     assert "baseline 0000002: 82 %" in page
     assert "0000001 $0.5000" in read
     assert "0000001 250 ms" in read

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from assay.charts.intervals import across, difference_words, direction, rate_words
+from assay.charts.intervals import across, difference_words, rate_words
 from assay.charts.markup import (
     Chart,
     Html,
@@ -23,12 +23,15 @@ from assay.charts.markup import (
 from assay.charts.scale import Scale, difference_axis, of_differences, of_rates, rate_axis
 from assay.model.comparison_tables import PairCounts
 from assay.stats.estimates import Estimate
+from assay.stats.paired import holm, mcnemar
 from assay.text import count, percent
 
 #: Fewer cases than this say little about a suite or a tag: its row is grey.
 MIN_CASES = 5
-#: More rows than this are in the table only.
-MAX_ROWS = 40
+#: Differences with a p-value below this, after Holm's correction, are coloured.
+SIGNIFICANT = 0.05
+#: More rows of rates than this are in the table only; of differences, this many are shown.
+MAX_ROWS, MAX_DIFFERENCES = 40, 20
 
 _WIDTH, _TOP, _ROW = 540, 26, 26
 _NAME, _COUNT, _MOVED, _START = 22, 230, 284, 308
@@ -63,10 +66,11 @@ def difference_forest(
 ) -> Chart:
     """How the pass rate of each suite or tag changed, the worst first.
 
-    `addresses` are those of the cases, by the name of the row.
+    Of many rows, those in which most moved are shown. Red and green are for differences that are
+    significant even though there are many rows. `addresses` are those of the cases, by name.
     """
-    to = addresses or {}
-    listed = sorted(counts, key=_worst_first)
+    to, classes = addresses or {}, _classes(counts)
+    listed = sorted(sorted(counts, key=_most_moved_first)[:MAX_DIFFERENCES], key=_worst_first)
     rows = [
         _Row(
             name=row.name,
@@ -74,7 +78,7 @@ def difference_forest(
             found=row.difference,
             said=f"{difference_words(row.difference)}, {row.regressed:,} regressed, "
             f"{row.fixed:,} fixed of {row.pairs:,}",
-            cls="few" if row.difference is None else direction(row.difference),
+            cls=classes.get(row.name, ""),
             moved=f"{row.regressed:,}/{row.fixed:,}",
             address=to.get(row.name, ""),
         )
@@ -89,7 +93,9 @@ def difference_forest(
         (row.name, f"{row.pairs:,}", f"{row.regressed:,}", f"{row.fixed:,}", _bare(row.difference))
         for row in listed
     )
-    return _forest(caption, rows, scale, (*marks, *axis), table(caption, heads, cells))
+    more = f"and {len(counts) - len(rows):,} more, in which less moved"
+    rest = more if len(counts) > len(rows) else ""
+    return _forest(caption, rows, scale, (*marks, *axis), table(caption, heads, cells), rest)
 
 
 def rate_forest(found: Sequence[RateRow], caption: str) -> Chart:
@@ -115,7 +121,23 @@ def rate_forest(found: Sequence[RateRow], caption: str) -> Chart:
         for row in found
     )
     axis = rate_axis(scale, _bottom(rows))
-    return _forest(caption, rows, scale, axis, table(caption, heads, cells))
+    more = f"and {len(rows) - MAX_ROWS:,} more, in the table" if len(rows) > MAX_ROWS else ""
+    return _forest(caption, rows, scale, axis, table(caption, heads, cells), more)
+
+
+def _classes(rows: Sequence[PairCounts]) -> dict[str, str]:
+    """Which rows are `worse` or `better`: of twenty rows, one would be by chance alone."""
+    enough = [row for row in rows if row.pairs >= MIN_CASES]
+    adjusted = holm([mcnemar(row.regressed, row.fixed).value for row in enough])
+    return {
+        row.name: "worse" if row.regressed > row.fixed else "better"
+        for row, p in zip(enough, adjusted, strict=True)
+        if p < SIGNIFICANT
+    }
+
+
+def _most_moved_first(row: PairCounts) -> tuple[int, int, str]:
+    return -(row.regressed + row.fixed), -row.pairs, row.name
 
 
 def _worst_first(row: PairCounts) -> tuple[bool, float, str]:
@@ -140,13 +162,13 @@ def _forest(
     scale: Scale,
     around: Sequence[Html] | Iterator[Html],
     numbers: Html,
+    more: str,
 ) -> Chart:
     marks = [_numbers("cases", "", 12), *around]
     for index, row in enumerate(rows[:MAX_ROWS]):
         marks.append(_drawn(row, _TOP + _ROW * index + _ROW / 2, scale))
     bottom = _bottom(rows) + 26
-    if len(rows) > MAX_ROWS:
-        more = f"and {len(rows) - MAX_ROWS:,} more, in the table"
+    if more:
         marks.append(words(more, 0, bottom + 8, "label"))
         bottom += 16
     return Chart(drawing(f"{caption}: {count(len(rows), 'row')}", _WIDTH, bottom, marks), numbers)

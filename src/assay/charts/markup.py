@@ -11,6 +11,8 @@ from assay.text import cut_middle, printable
 
 #: As many characters of a long text are kept in a title.
 MAX_TITLE = 300
+#: What the table of a chart is called.
+_NUMBERS = "The numbers"
 #: Drawings wider than this are reduced on a phone, so that their text must be larger.
 _WIDE = 500
 
@@ -31,8 +33,10 @@ class Chart(msgspec.Struct, frozen=True):
     table: Html
 
     def __html__(self) -> Html:
-        summary = element("summary", text("The numbers"))
-        rest = element("div", self.table, cls="scroll")
+        summary = element("summary", text(_NUMBERS))
+        # It scrolls where it does not fit, for which a keyboard must be able to reach it.
+        named = {"role": "region", "tabindex": "0", "aria_label": _NUMBERS}
+        rest = element("div", self.table, cls="scroll", **named)
         return element("figure", self.svg, element("details", summary, rest, cls="chart-table"))
 
 

@@ -17,12 +17,12 @@ from assay.text import count, percent
 _WIDTH, _LEFT, _RIGHT, _TOP = 540, 76, 14, 16
 _RATES, _AMOUNTS, _LABELS = 190, 84, 22
 #: Names of runs closer than this would touch.
-_APART = 84
-_NAME = 9
+_APART = 88
+_NAME = 10
 
 
 class TrendPoint(msgspec.Struct, frozen=True):
-    """A run. Its `name` is drawn below the dot: its commit, or else its id.
+    """A run. Its `name` is drawn below the dot: its commit, or else its day.
 
     Runs with different `comparability` are not about the same questions. `is_baseline` says that it
     became the baseline. `detail` is added to the title of the dot.

@@ -251,7 +251,10 @@ def _settling(pairs: Pairs, margin: float, losses: int, excused: int) -> str:
     """What would settle whether these losses are chance."""
     repeats = _repeats_needed(losses, max(excused, 1))
     cases = more_cases(pairs, margin)
-    more = "" if cases is None else f"about {rounded_count(cases):,} more cases like these, or "
+    # One more case means that the pass rate is decided already, which does not settle the losses.
+    more = (
+        "" if cases in (None, 1) else f"about {rounded_count(cases):,} more cases like these, or "
+    )
     return f"to settle it: {more}--repeat {repeats} in both runs"
 
 

@@ -23,7 +23,7 @@ from assay.reporters.word_diff import Sign, word_diff
 #: The most characters of a text in a list of cases, and where one case is shown.
 BRIEF, FULL = 400, 20_000
 #: The most lines of what is expected or missed, in a list and where one case is shown.
-FEW, MANY = 4, 100
+FEW, MANY = 3, 100
 #: The most calls that are aligned.
 MAX_CALLS = 200
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from itertools import islice
 from typing import Any
@@ -191,8 +191,17 @@ class Forecast(msgspec.Struct, frozen=True):
         return found
 
 
-def plan(request: PlanRequest, paths: Paths = (), *, store: str | None = None) -> Forecast:
-    """Which difference the cases of paths, of a run, or a number of cases could detect."""
+def plan(
+    request: PlanRequest,
+    paths: Paths = (),
+    *,
+    store: str | None = None,
+    given: Mapping[str, Any] | None = None,
+) -> Forecast:
+    """Which difference the cases of paths, of a run, or a number of cases could detect.
+
+    `given` are more options of the run that is planned.
+    """
     settings = project()
     with closing(store_to_read(settings, store)) as opened:
         noise_model = _noise_model(request, opened)
@@ -202,7 +211,8 @@ def plan(request: PlanRequest, paths: Paths = (), *, store: str | None = None) -
                 message = "there is nothing to plan"
                 raise UsageError(f"{message}: give --cases, --difference, --run, or eval files")
             return Forecast(request, noise_model, cases)
-        options = options_of({"repeat": request.repeat} if request.repeat else {}, settings, None)
+        repeat = {"repeat": request.repeat} if request.repeat else {}
+        options = options_of({**(given or {}), **repeat}, settings, None)
         chosen = Plan(eval_files.load(paths), options).select()
         costs = _costs(chosen, settings, opened)
         asked = [planned.case for planned in chosen if planned.case.skip is None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.charts.forest import MAX_ROWS, RateRow, difference_forest, rate_forest
+from assay.charts.forest import MAX_DIFFERENCES, MAX_ROWS, RateRow, difference_forest, rate_forest
 from assay.model.comparison_tables import PairCounts
 from assay.stats.estimates import Estimate
 from assay.stats.paired import Pairs, newcombe
@@ -44,6 +44,22 @@ def test_the_worst_comes_first_and_rows_of_few_cases_last() -> None:
     ]  # fmt: skip
     assert [link.get("href") for link in svg.iter("a")] == ["/cases?tag=worse"]
     assert titles(svg)[0] == ("worse: -31.0 points (-49.2 to -13.0), 9 regressed, 0 fixed of 29")
+
+
+def test_a_difference_that_one_of_many_rows_has_by_chance_is_not_coloured() -> None:
+    moved = counts("moved", 50, 8, 1, 0)
+    alone = checked(difference_forest([moved], "x"))
+    assert marks(alone, "dot")[0].get("class") == "dot worse"
+    others = [counts(f"tag {n}", 50, 1, 1, 0) for n in range(30)]
+    svg = checked(difference_forest([moved, *others], "x"))
+    assert marks(svg, "worse") == []
+
+
+def test_of_many_rows_those_in_which_most_moved_are_shown() -> None:
+    rows = [counts(f"tag {n}", 50, n, 0, 0) for n in range(MAX_DIFFERENCES + 5)]
+    chart = difference_forest(rows, "x")
+    assert "and 5 more, in which less moved" in chart.svg
+    assert {row[0] for row in table_of(chart)[1:]} == {f"tag {n}" for n in range(5, 25)}
 
 
 def test_few_cases_do_not_widen_the_scale_for_the_others() -> None:

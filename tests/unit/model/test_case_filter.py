@@ -211,6 +211,21 @@ def terms(draw: st.DrawFn) -> Term:
     return Term(field, values=tuple(values), negated=negated)
 
 
+@pytest.mark.parametrize(
+    ("text", "matching"),
+    [
+        ("tag:a,b", ["a", "b", "ab"]),
+        ("tag:a tag:b", ["ab"]),
+        ("tag:a -tag:b", ["a"]),
+        ("-tag:a,b", ["", "c"]),
+        ("tag:a,b -tag:c,b", ["a"]),
+    ],
+)
+def test_tags_are_combined_with_and_or_and_not(text: str, matching: list[str]) -> None:
+    rows = [FilterRow(id=tags, tags=tuple(tags)) for tags in ("", "a", "b", "ab", "c")]
+    assert [row.id for row in rows if parse_filter(text).matches(row)] == matching
+
+
 FILTERS = st.lists(terms(), max_size=4).map(lambda found: CaseFilter(tuple(found)))
 
 

@@ -18,7 +18,7 @@ from assay.charts.trend import Amount, TrendPoint, amount_trend, rate_trend
 from assay.comparison.outcomes import newest_first
 from assay.errors import UsageError
 from assay.ports import Store
-from assay.server.pages.places import compare_page, run_page
+from assay.server.pages.places import compare_page, run_page, short_id
 from assay.server.pages.rendering import page, render
 from assay.server.requests import quoted
 from assay.server.state import state_of
@@ -27,7 +27,7 @@ from assay.text import duration, money
 
 #: The most runs that are drawn, and how many of the latest are searched for names to pick.
 MAX_RUNS, SEARCHED = 60, 200
-_REVISION, _ID = 7, 8
+_REVISION = 7
 
 
 class Series(msgspec.Struct, frozen=True):
@@ -114,7 +114,11 @@ def _baseline(points: Sequence[DescribedPoint]) -> str:
 
 def _point(found: DescribedPoint, baseline: str) -> TrendPoint:
     point = found.point
-    parts = [point.run_id[:_ID], point.started_at[:16].replace("T", " ") + " UTC", found.partial]
+    parts = [
+        short_id(point.run_id),
+        point.started_at[:16].replace("T", " ") + " UTC",
+        found.partial,
+    ]
     return TrendPoint(
         _name(found),
         point.passed,
@@ -133,8 +137,8 @@ def _amount(found: DescribedPoint, value: float | None) -> Amount:
 
 
 def _name(found: DescribedPoint) -> str:
-    """The commit of a run, or else the beginning of its id."""
-    return found.revision[:_REVISION] or found.point.run_id[:_ID]
+    """The commit of a run, or else its day."""
+    return found.revision[:_REVISION] or found.point.started_at[:10]
 
 
 ROUTES = [page("/trend", get, "target", "suite", "last")]
