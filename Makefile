@@ -35,6 +35,7 @@ lint: $(VENV)/installed-dev
 docs: $(VENV)/installed-dev
 	PYTHONPATH=tests $(BIN)/python tests/docs/tables.py
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tests/docs/keywords.py
+	$(BIN)/python tests/docs/api.py
 	$(BIN)/python tests/server/write_openapi.py
 
 # The pictures of pages in the documentation.
@@ -48,6 +49,8 @@ bench: $(VENV)/installed-dev
 	$(BIN)/python benchmarks/compare.py
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/serve.py
+	PYTHONPATH=tests $(BIN)/python benchmarks/scale.py
+	$(BIN)/python benchmarks/report.py
 	$(BIN)/python benchmarks/pytest_plugin.py
 
 $(VENV)/installed: pyproject.toml constraints.txt

@@ -3,9 +3,11 @@
 # Exits with 0 if every step ended as expected, otherwise with 1.
 set -eu
 
-# A copy, so that the store and the reports of the demo stay out of the repository.
+# A copy, so that the store and the reports of the demo stay out of the repository. It is kept, to be
+# looked at, unless the demo fails.
 copy=$(mktemp -d)
-trap 'rm -rf "$copy"' EXIT
+keep=no
+trap '[ "$keep" = yes ] || rm -rf "$copy"' EXIT
 trap 'exit 130' INT TERM
 cp -R "$(dirname "$0")/." "$copy"
 rm -rf "$copy/.assay"
@@ -59,7 +61,7 @@ step 0 assay baseline update main
 echo
 echo "3. Change the agent: it knows Fahrenheit now, but no longer checks for warnings. The pass rate"
 echo "   is the same, but a critical case got worse. It fails every re-ask, so the build fails."
-step 1 assay run evals/ --target v2 --baseline main -o junit.xml -o summary.md
+step 1 assay run evals/ --target v2 --baseline main -o junit.xml -o report.html
 printed oslo-alert
 printed '- get_alerts(city="Oslo")'
 printed 'gate regression: failed'
@@ -69,5 +71,9 @@ echo "4. Validate a file with mistakes."
 most=4
 step 2 assay validate broken/
 
+keep=yes
 echo
-echo "The demo worked: the build of the change failed, and the report says why."
+echo "The demo worked: the build of the change failed, and the report says why. Look at it in a browser:"
+echo "  $copy/report.html"
+echo "or look at both runs, case by case:"
+echo "  cd $copy && $(command -v assay) view latest"

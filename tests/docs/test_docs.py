@@ -205,7 +205,8 @@ def test_blocks_are_tried_or_are_plain(page: Page) -> None:
 
 
 def test_readme_shows_what_the_demo_prints(tmp_path: Path) -> None:
-    code, output = Story(tmp_path).shell(f"sh '{ROOT}/examples/weather/demo.sh'")
+    demo = f"TMPDIR='{tmp_path}' sh '{ROOT}/examples/weather/demo.sh'"  # it keeps what it made
+    code, output = Story(tmp_path).shell(demo)
     assert code == 0, output
     shown = [b.text for b in PAGES["README.md"].blocks if "demo" in b.words]
     assert len(shown) == 1

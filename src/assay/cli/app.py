@@ -46,6 +46,7 @@ COMMANDS = {
     "show": "Show one case of a run, or list the cases that match a filter.",
     "serve": "Serve test cases and runs over REST.",
     "trend": "Show the pass rate over runs.",
+    "view": "Look at runs in a browser.",
     "validate": "Check eval files and report every problem.",
 }
 

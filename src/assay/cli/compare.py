@@ -89,7 +89,8 @@ def command(
     report_output = ReportOutput(output, html_size)
     found = history.compare(base, candidate, gate=gate, margin=margin, strict=strict, store=store)
     if output:
-        report_output.write_files(compared_run(found, base, candidate, store=store))
+        run = compared_run(found, base, candidate, margin=margin, store=store)
+        report_output.write_files(run)
     changed = []
     if answers:
         changed = changed_answers(base, candidate, found, MAX_LISTED, store=store)

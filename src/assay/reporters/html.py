@@ -8,7 +8,7 @@ style sheet by their hashes, and nothing else.
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from functools import cache
 from hashlib import sha256
@@ -18,6 +18,7 @@ from assay.model.comparison import CaseRef
 from assay.model.json_encoding import as_json
 from assay.model.run_result import RunResult
 from assay.reporters.data_blocks import ChunkSpool, block, gzipped
+from assay.reporters.report_charts import ChartPanel, charts
 from assay.reporters.report_data import ReportData
 from assay.reporters.report_rows import CHANGES, COLUMNS, OUTCOMES
 from assay.reporters.words import (
@@ -52,21 +53,23 @@ def write(run: RunResult, out: TextIO, html_size: float = HTML_SIZE) -> None:
     limit = int(html_size * _MEGABYTE)
     with ExitStack() as stack:
         data = ReportData(run, limit, stack)
-        room = limit - len(_page(run, data, "").encode()) - data.rows.close() - _SPARE
+        drawn = list(charts(run, data.rows))
+        room = limit - len(_page(run, data, drawn, "").encode()) - data.rows.close() - _SPARE
         room -= len(_meta(run, data, (0, 0)))
         main, taken = data.main.fitting(max(room, 0))
         rest, _ = data.rest.fitting(max(room - taken, 0))
-        head, tail = _page(run, data, _left_out(data, main, rest)).split(_MARK)
+        head, script, tail = _page(run, data, drawn, _left_out(data, main, rest)).split(_MARK)
         out.write(head)
         out.write(_meta(run, data, (main, rest)))
         data.rows.write(out)
+        out.write(script)  # it need not wait for the details, which are most of the file
         data.main.write(out, main)
         data.rest.write(out, rest)
         out.write(tail)
 
 
-def _page(run: RunResult, data: ReportData, contents: str) -> str:
-    """The whole page, with a mark in place of the data; `contents` says what the file has."""
+def _page(run: RunResult, data: ReportData, drawn: Sequence[ChartPanel], contents: str) -> str:
+    """The whole page, with marks in place of the data; `contents` says what the file has."""
     from markupsafe import Markup
 
     groups, failures = data.groups.largest(), data.plain
@@ -85,7 +88,7 @@ def _page(run: RunResult, data: ReportData, contents: str) -> str:
             "sentence": headline(run),
             "said": list(_said(run)),
             "pairs": list(facts(run)),
-            "charts": [],
+            "charts": drawn,
             "groups": groups[:MAX_GROUPS],
             "more_groups": max(len(groups) - MAX_GROUPS, 0),
             "groups_note": f"{count(total, 'case')}, {count(len(groups), 'reason')}",

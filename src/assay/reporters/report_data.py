@@ -89,36 +89,37 @@ class ReportData:
         details = decode_trial(trials[0].result).details
         row, kind = row_of(trials, content, details, names, self._changes.get(ref))
         row = msgspec.structs.replace(row, position=position)
-        view = view_of(row, content, trials)
         why, group = "", 0
         case = decode_case(entry)
         if row.outcome != "passed":
             why = cut(reasons_of(case)[0], MAX_WHY, "both")
         if row.outcome in ("failed", "errored"):
             group = self.groups.add(reasons_of(case)[0])
-        number = self._add_details(view, case.description, why)
+        number, spool = NO_DETAILS, self._spool_of(row)
+        if not spool.is_full:
+            view = view_of(row, content, trials)
+            number = self._add_details(view, case.description, why, spool)
         usage = case.details.usage
         tokens = None if usage is None else (usage.input_tokens or 0) + (usage.output_tokens or 0)
         self.rows.add(row, kind, tokens=tokens, why=why, group=group, details=number)
 
-    def _add_details(self, view: CaseView, description: str, why: str) -> int:
-        """Add the details of a case; returns their number for the row."""
-        row = view.row
-        is_main = row.outcome in ("failed", "errored") or row.flaky or row.changed is not None
-        spool = self.main if is_main else self.rest
-        if is_main:
+    def _spool_of(self, row: CaseRow) -> ChunkSpool:
+        """Where the details of a case belong; it is counted there."""
+        if row.outcome in ("failed", "errored") or row.flaky or row.changed is not None:
             self.main_cases += 1
-        else:
-            self.rest_cases += 1
-        if spool.is_full:
-            return NO_DETAILS
+            return self.main
+        self.rest_cases += 1
+        return self.rest
+
+    def _add_details(self, view: CaseView, description: str, why: str, spool: ChunkSpool) -> int:
+        """Add the details of a case; returns their number for the row."""
+        row, before = view.row, None
         ref = CaseRef(row.suite, row.id)
-        before = None
         if self._run.baseline is not None and row.changed not in (None, "added"):
             before = self._run.baseline.answer(ref)
         found = details_of(view, description, self._standings.get(ref, ""), before)
         self._keep_plain(row, why, found)
-        return 2 * spool.add(as_json(found)) + (not is_main)
+        return 2 * spool.add(as_json(found)) + (spool is self.rest)
 
     def _keep_plain(self, row: CaseRow, why: str, found: CaseDetails) -> None:
         listed = self._regressed if row.changed == "regressed" else self._failed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import TextIO, get_args
@@ -29,6 +30,7 @@ class ReportRows:
     def __init__(self, stack: ExitStack) -> None:
         self._columns = {name: Column(f"rows-{name}", stack) for name in COLUMNS}
         self._kinds: dict[CaseKind, int] = {}
+        self._by_kind: dict[int, Counter[str]] = defaultdict(Counter)
         self.outcomes = dict.fromkeys(OUTCOMES, 0)
         self.changes = dict.fromkeys(CHANGES, 0)
         self.flaky = self.count = 0
@@ -43,9 +45,10 @@ class ReportRows:
         group: int = 0,
         details: int = NO_DETAILS,
     ) -> None:
-        self._count(row)
+        number = self._kinds.setdefault(kind, len(self._kinds))
+        self._count(row, number)
         values = (
-            *(row.position, row.id, self._kinds.setdefault(kind, len(self._kinds))),
+            *(row.position, row.id, number),
             OUTCOMES.index(row.outcome),
             -1 if row.changed is None else CHANGES.index(row.changed),
             *(row.passes, row.judged, row.score, row.cost_usd, row.latency_ms),
@@ -65,6 +68,21 @@ class ReportRows:
                 "evaluators": names,
             }
 
+    def tags(self) -> dict[str, Counter[str]]:
+        """How many cases with each tag have each outcome."""
+        found: dict[str, Counter[str]] = defaultdict(Counter)
+        for kind, number in self._kinds.items():
+            for tag in dict.fromkeys(kind.tags):
+                found[tag].update(self._by_kind[number])
+        return found
+
+    def suites(self) -> dict[str, Counter[str]]:
+        """How many cases of each suite have each outcome."""
+        found: dict[str, Counter[str]] = defaultdict(Counter)
+        for kind, number in self._kinds.items():
+            found[kind.suite].update(self._by_kind[number])
+        return found
+
     def close(self) -> int:
         """End the columns; returns how many characters they take."""
         return sum(column.close() for column in self._columns.values())
@@ -73,8 +91,9 @@ class ReportRows:
         for column in self._columns.values():
             column.write(out)
 
-    def _count(self, row: CaseRow) -> None:
+    def _count(self, row: CaseRow, kind: int) -> None:
         self.count += 1
+        self._by_kind[kind][row.outcome] += 1
         self.outcomes[row.outcome] += 1
         self.flaky += row.flaky
         if row.changed is not None:

@@ -9,14 +9,15 @@ from functools import cached_property
 from assay.comparison.outcomes import Outcomes, stored
 from assay.comparison.tables import tables
 from assay.errors import NotInStore
+from assay.model.case_content import decode_content
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.comparison_tables import ComparisonTables
 from assay.model.observed import decode_observed
 from assay.model.run import RunRecord, only
 from assay.model.run_result import Baseline
-from assay.model.trials import shown_trial
+from assay.model.trials import by_case, shown_trial
 from assay.ports import Store
-from assay.service.cases import baseline_of, case_rows
+from assay.service.cases import baseline_of
 
 
 def reader_of(
@@ -46,7 +47,10 @@ class _Reader:
         """How many cases changed, by suite and by tag; None if the baseline is gone."""
         if self._base is None:
             return None
-        tags = (row.tags for row in case_rows(self._store, self._record))
+        tags = (
+            decode_content(trials[0].content).tags
+            for trials in by_case(self._store.trials(self._record.id))
+        )
         return tables(self._base, stored(self._record, self._store), tags)
 
     @cached_property

@@ -41,14 +41,17 @@ def compare_with_tables(base: str, candidate: str, store: Store, rules: GateRule
     return encoded
 
 
-def compared_run(found: Comparison, base: str, candidate: str, *, store: str | None = None) -> Run:
+def compared_run(
+    found: Comparison, base: str, candidate: str, *, margin: float, store: str | None = None
+) -> Run:
     """The candidate of a comparison with the verdict of that, for reports."""
     settings = project()
     opened = store_to_read(settings, store)
     try:
         record = find_run(candidate, opened)
-        # Reports name the base as it was given.
-        record = replace(record, options=record.options | {"baseline": base})
+        # Reports name the base as it was given, and draw the margin.
+        given = {"baseline": base, "margin": margin}
+        record = replace(record, options=record.options | given)
         known = calibrations.read(settings.root)
         result = result_of(opened, record, comparison=found, calibrations=known)
         reasons = (*found.gate_failures, *found.undecided)

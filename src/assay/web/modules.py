@@ -22,13 +22,13 @@ def style() -> str:
 
 @cache
 def bundle(name: str) -> str:
-    """A module with all that it imports, as one module without imports.
+    """A module with all that it imports, as a script that runs as soon as it is read.
 
     The modules share one scope, so no two of them may declare the same name.
     """
     found: dict[str, str] = {}
     _add(name, found)
-    return _checked("".join(found.values()))
+    return _checked('"use strict";\n(() => {\n' + "".join(found.values()) + "})();\n")
 
 
 def _add(name: str, found: dict[str, str]) -> None:

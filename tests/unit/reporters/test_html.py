@@ -78,7 +78,7 @@ def test_the_policy_allows_exactly_its_script_and_its_style() -> None:
     page = report(mixed_run())
     (policy,) = re.findall(r'"Content-Security-Policy" content="([^"]*)"', page)
     policy = unescape(policy)
-    (script,) = re.findall(r'<script type="module">(.*?)</script>', page, re.DOTALL)
+    (script,) = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
     (style,) = re.findall(r"<style>(.*?)</style>", page, re.DOTALL)
     for text, name in ((script, "script-src"), (style, "style-src")):
         found = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -39,7 +39,7 @@ export function drawCase(table, row, details) {
   const [name] = standing(table, row);
   const kind = table.kinds[table.columns.kind[row]];
   const word = make("em", `${name[0].toUpperCase()}${name.slice(1)}:`);
-  const title = make("h2.case-title", word, " ", make("span", id[row]));
+  const title = make("h1", word, " ", make("span", id[row]));
   const said = make("div", title);
   const box = make("section.verdict", said);
   const tone = TONES[table.outcomes[outcome[row]]];
@@ -117,7 +117,7 @@ function drawCheck(check) {
 /** @param {any} check @returns {HTMLElement[]} */
 function drawTrajectories(check) {
   return (check.rows ?? []).map((/** @type {any} */ [name, rows]) => {
-    const head = make("tr", th("Expected"), th(""), th("Actual"));
+    const head = make("tr", th("Expected"), th(make("span.hidden", "Difference")), th("Actual"));
     const body = make("tbody", ...rows.map(drawCallRow));
     const table = make("table.calls", make("thead", head), body);
     return panel("Tool calls", `${name}: expected and actual, aligned`, table);
@@ -137,9 +137,9 @@ function pieces(given) {
   return (given ?? []).map(([text, differs]) => (differs ? make("mark", text) : text));
 }
 
-/** @param {string} text */
-function th(text) {
-  const cell = make("th", text);
+/** @param {string | Node} inside */
+function th(inside) {
+  const cell = make("th", inside);
   cell.setAttribute("scope", "col");
   return cell;
 }

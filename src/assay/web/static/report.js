@@ -39,6 +39,8 @@ class Report {
     this.searching = null;
     /** @type {Map<string, Uint8Array>} */
     this.found = new Map();
+    /** @type {Map<string, Uint32Array>} */
+    this.orders = new Map();
     this.input = /** @type {HTMLInputElement} */ (byId("filter"));
     this.status = byId("status");
     this.grid = new CaseGrid(byId("grid"), gridColumns(table), {
@@ -153,6 +155,7 @@ class Report {
     const wanted = JSON.stringify([filter, sort, group]);
     if (wanted !== this.listed && (await this.list())) this.listed = wanted;
     await this.showCase();
+    dispatchEvent(new Event("report-shown"));
   }
 
   /** Shows the cases that match; false if that was stopped. */
@@ -172,11 +175,7 @@ class Report {
     if (!(await this.searchFor(texts, searching.signal))) return false;
     const matches = matcher(terms, this.table, this.found);
     const groups = this.table.columns.group;
-    const rows = [];
-    for (let row = 0; row < this.table.count; row++) {
-      if ((group === 0 || groups[row] === group) && matches(row)) rows.push(row);
-    }
-    sortRows(rows, sort, this.table);
+    const rows = this.order(sort).filter((row) => (group === 0 || groups[row] === group) && matches(row));
     this.grid.current = 0;
     this.listedBefore = false;
     this.grid.show(rows);
@@ -187,6 +186,15 @@ class Report {
     const unread = texts.length ? this.unread() : "";
     this.say(`${few}${unread}`, false);
     return true;
+  }
+
+  /** All rows in an order, which is computed once. @param {string} sort */
+  order(sort) {
+    const known = this.orders.get(sort);
+    if (known !== undefined) return known;
+    const order = sortedRows(sort, this.table);
+    this.orders.set(sort, order);
+    return order;
   }
 
   /** Which texts cannot be searched. */
@@ -326,23 +334,31 @@ function gridColumns(table) {
 }
 
 /**
- * Sorts rows; those without a value are last in both directions, others of the same value in order.
- * @param {number[]} rows
+ * All rows in an order; those without a value are last in both directions, others of the same
+ * value in the order of the run.
  * @param {string} sort
  * @param {import("./report_data.js").Table} table
  */
-function sortRows(rows, sort, table) {
-  const key = sort.replace(/^-/, "");
-  const column = { outcome: table.columns.outcome, id: table.columns.id, score: table.columns.score,
-    tokens: table.columns.tokens, cost: table.columns.cost, latency: table.columns.latency }[key];
-  if (column === undefined) return;
+function sortedRows(sort, table) {
+  const rows = Uint32Array.from({ length: table.count }, (_, row) => row);
+  const key = sort.replace(/^-/, "") || "outcome";
+  const { score, tokens, cost, latency } = table.columns;
+  const column = { outcome: ranks(table), id: table.idRanks(), score, tokens, cost, latency }[key];
+  if (column === undefined) return rows;
   const sign = sort.startsWith("-") ? -1 : 1;
-  rows.sort((one, other) => {
-    const [a, b] = [column[one], column[other]];
-    if (a === b) return one - other;
-    if (a === null) return 1;
-    if (b === null) return -1;
-    return a < b ? -sign : sign;
+  const keys = Float64Array.from(column, (value) => (value === null ? Infinity : sign * value));
+  return rows.sort((one, other) => keys[one] - keys[other] || one - other);
+}
+
+/**
+ * What should be looked at first: regressions, failures, errors, flaky cases, new passes.
+ * @param {import("./report_data.js").Table} table
+ */
+function ranks(table) {
+  const order = ["regressed", "failed", "errored", "flaky", "fixed", "passed", "skipped"];
+  return Uint8Array.from({ length: table.count }, (_, row) => {
+    const rank = order.indexOf(standing(table, row)[0]);
+    return rank < 0 ? order.length : rank;
   });
 }
 

@@ -20,6 +20,19 @@ export class Table {
     this.changes = meta.changes;
   }
 
+  /** The places of all ids in their order; equal ids have the same. */
+  idRanks() {
+    const { id } = this.columns;
+    const order = Uint32Array.from({ length: this.count }, (_, row) => row);
+    order.sort((one, other) => (id[one] < id[other] ? -1 : id[one] > id[other] ? 1 : one - other));
+    const ranks = new Uint32Array(this.count);
+    for (let place = 1; place < this.count; place++) {
+      const isNew = id[order[place]] !== id[order[place - 1]];
+      ranks[order[place]] = ranks[order[place - 1]] + (isNew ? 1 : 0);
+    }
+    return ranks;
+  }
+
   /** @param {number} row */
   isFlaky(row) {
     const passes = this.columns.passes[row];
@@ -56,9 +69,21 @@ export async function readTable() {
   return new Table(meta, columns);
 }
 
+/** Resolves once all of the file is there: details come after the script. */
+function wholeFile() {
+  if (document.readyState !== "loading") return Promise.resolve();
+  return new Promise((resolve) => document.addEventListener("DOMContentLoaded", resolve, { once: true }));
+}
+
 /** @param {string} id */
 export async function readText(id) {
-  const encoded = document.getElementById(id)?.textContent ?? "";
+  let element = document.getElementById(id);
+  // The last block that was read may not be complete yet.
+  if (element === null || element.nextSibling === null) {
+    await wholeFile();
+    element = document.getElementById(id);
+  }
+  const encoded = element?.textContent ?? "";
   const bytes = decoded(encoded);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   return new Response(stream).text();
