@@ -48,6 +48,7 @@ bench: $(VENV)/installed-dev
 	$(BIN)/python benchmarks/compare.py
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/serve.py
+	PYTHONPATH=tests $(BIN)/python benchmarks/scale.py
 	$(BIN)/python benchmarks/report.py
 	$(BIN)/python benchmarks/pytest_plugin.py
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from assay.version import __version__
 
 if TYPE_CHECKING:
-    from assay.errors import AssayError, EvalFileError, EvalFileErrors
+    from assay.errors import AssayError, EvalFileError, EvalFileErrors, TargetError
     from assay.evaluators.python import evaluator
     from assay.evaluators.rubric import RubricEvaluator
     from assay.loaders.factories import (
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
         RegressionEvalCase,
         RubricEvalCase,
     )
+    from assay.ports import Executor, Loader, Reporter, Request, Resources, Store, Target
     from assay.problems import Problem
     from assay.service.eval_files import lint, load, validate
     from assay.service.evaluation import aevaluate, evaluate
@@ -83,18 +84,26 @@ __all__ = [
     "EvalSuiteResult",
     "EvaluationScore",
     "EvaluatorSpec",
+    "Executor",
     "GoldenEvalCase",
     "LabeledEvalCase",
+    "Loader",
     "Message",
     "Observation",
     "Origin",
     "Problem",
     "RegressionEvalCase",
+    "Reporter",
+    "Request",
+    "Resources",
     "RubricEvalCase",
     "RubricEvaluator",
     "Run",
     "RunOptions",
+    "Store",
     "Suite",
+    "Target",
+    "TargetError",
     "ToolCall",
     "Usage",
     "__version__",
@@ -135,7 +144,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "assay.errors": ("AssayError", "EvalFileError", "EvalFileErrors"),
+    "assay.errors": ("AssayError", "EvalFileError", "EvalFileErrors", "TargetError"),
     "assay.evaluators.python": ("evaluator",),
     "assay.evaluators.rubric": ("RubricEvaluator",),
     "assay.model.case": ("EvalCase", "Origin"),
@@ -154,6 +163,7 @@ _HOMES = {
         "RegressionEvalCase",
         "RubricEvalCase",
     ),
+    "assay.ports": ("Executor", "Loader", "Reporter", "Request", "Resources", "Store", "Target"),
     "assay.problems": ("Problem",),
     "assay.service.eval_files": ("lint", "load", "validate"),
     "assay.service.evaluation": ("aevaluate", "evaluate"),

@@ -25,7 +25,7 @@ def dask_running() -> Iterator[str]:
             n_workers=2,
             threads_per_worker=1,
             memory_limit=0,
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0",
             silence_logs=logging.CRITICAL,
             env=ENVIRONMENT,
         ) as cluster,

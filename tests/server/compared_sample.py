@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -15,10 +16,11 @@ from assay.ports import Store
 from assay.testing.stores import make_run, make_trial, saved
 from unit.sample_runs import entry, trajectory
 
+Outcomes = Mapping[str, tuple[Outcome | None, Outcome | None]]
 SUITE = "evals/weather.eval.yaml"
 BASE, CANDIDATE = "01938c4e-0000-7000-8000-00000000000a", "01938c4e-0000-7000-8000-00000000000b"
 #: The outcomes of both runs by the id of the case; a run without an outcome does not have it.
-OUTCOMES: dict[str, tuple[Outcome | None, Outcome | None]] = {
+OUTCOMES: Outcomes = {
     "stays": ("passed", "passed"),
     "lost": ("passed", "failed"),
     "gained": ("failed", "passed"),
@@ -66,30 +68,35 @@ def trial(
     )
 
 
-def fill(store: Store, outcomes: dict[str, tuple[Outcome | None, Outcome | None]]) -> None:
+def add_run(
+    store: Store, run_id: str, outcomes: Mapping[str, Outcome | None], *, is_later: bool = False
+) -> None:
+    """A finished run; later ones answer otherwise, and ask something else of edited cases."""
+    header = SuiteHeader("weather", SUITE, cases=len(outcomes))
+    store.begin(replace(make_run(run_id), suites=[header]))
+    answer = "Yes: ice, until night." if is_later else "Yes: ice, until noon."
+    made = [
+        trial(
+            run_id,
+            position,
+            case_id,
+            outcome,
+            f"{answer} {case_id}",
+            call="get_alerts" if outcome == "passed" else "get_weather",
+            question="What is it now?" if is_later and "edited" in case_id else "",
+            comparability=f"k{is_later and 'edited' in case_id}",
+        )
+        for position, (case_id, outcome) in enumerate(outcomes.items())
+        if outcome is not None
+    ]
+    saved(store, *made)
+    counts = {name: sum(t.outcome == name for t in made) for name in ("passed", "failed")}
+    store.finish(run_id, "finished", "2026-01-31T12:01:00Z", counts | {"verdict": {}})
+
+
+def fill(store: Store, outcomes: Outcomes) -> None:
     """Two finished runs with these outcomes; the first is the baseline `main`."""
-    for side, run_id in enumerate((BASE, CANDIDATE)):
-        header = SuiteHeader("weather", SUITE, cases=len(outcomes))
-        store.begin(replace(make_run(run_id), suites=[header]))
-        made = []
-        for position, (case_id, both) in enumerate(outcomes.items()):
-            if (outcome := both[side]) is None:
-                continue
-            edited = "edited" in case_id and side == 1
-            made.append(
-                trial(
-                    run_id,
-                    position,
-                    case_id,
-                    outcome,
-                    f"{('Yes: ice, until noon.', 'Yes: ice, until night.')[side]} {case_id}",
-                    call="get_alerts" if outcome == "passed" else "get_weather",
-                    question="What is it now?" if edited else "",
-                    comparability=f"k{edited}",
-                )
-            )
-        saved(store, *made)
-        counts = [sum(each.outcome == name for each in made) for name in ("passed", "failed")]
-        summary = {"passed": counts[0], "failed": counts[1], "verdict": {}}
-        store.finish(run_id, "finished", "2026-01-31T12:01:00Z", summary)
+    for is_later, run_id in ((False, BASE), (True, CANDIDATE)):
+        side = {case_id: both[is_later] for case_id, both in outcomes.items()}
+        add_run(store, run_id, side, is_later=is_later)
     store.set_baseline("main", BASE)

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import re
 from html import unescape
+from pathlib import Path
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 from starlette.testclient import TestClient
 
+from assay.model.accepted import AcceptedLoss
+from assay.model.result import Outcome
 from assay.ports import Store
-from server.compared_sample import BASE, CANDIDATE, OUTCOMES, SUITE, fill
+from assay.server.app import create_app
+from assay.settings import Config, Settings
+from server.compared_sample import BASE, CANDIDATE, OUTCOMES, SUITE, add_run, fill
+from server.conftest import ADDRESS, Clock
 from server.test_pages import read_page
 from unit.charts.drawn_charts import HOSTILE
 
@@ -124,6 +130,31 @@ def test_without_a_baseline_the_newest_run_is_compared_with_the_one_before(
     page = read_page(client, "/compare")
     assert cases(page) == ["lost"]
     assert re.findall(r'<option value="([^"]*)" selected>', page) == [BASE, CANDIDATE]
+
+
+def test_a_slow_decline_is_part_of_the_verdict(client: TestClient, store: Store) -> None:
+    names = [f"case-{n:02}" for n in range(40)]
+    first = "01938c4e-0000-7000-8000-000000000001"
+    add_run(store, first, dict.fromkeys(names, "passed"))
+    kinds: tuple[Outcome, Outcome] = ("passed", "failed")
+    fill(store, {name: (kinds[n < 8], kinds[n < 9]) for n, name in enumerate(names)})
+    store.remove_baseline("main")
+    store.set_baseline("main", first)
+    store.set_baseline("main", BASE)
+    read = words(compare(client))
+    assert "Slow decline: of 40 cases, 9 stopped passing and 0 started to since" in read
+
+
+def test_accepted_losses_have_a_list_with_their_reasons(
+    store: Store, tmp_path: Path, clock: Clock
+) -> None:
+    fill(store, OUTCOMES)
+    accepted = AcceptedLoss(case="lost", reason="the vendor is late")
+    settings = Settings(tmp_path, Config(accepted=[accepted]))
+    with TestClient(create_app(settings, store, now=clock), ADDRESS) as client:
+        page = compare(client, list="accepted")
+    assert cases(page) == ["lost"]
+    assert "accepted: the vendor is late" in words(page)
 
 
 @pytest.mark.usefixtures("runs")

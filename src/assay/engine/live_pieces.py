@@ -6,8 +6,9 @@ The coordinator decides what is asked, and counts; a worker only needs the posit
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from itertools import islice
 from typing import Any
 
@@ -17,7 +18,8 @@ from msgspec.structs import replace
 from assay.engine.plan import Plan, PlannedCase, Trial
 from assay.engine.trial import FinishedTrial, TrialRunner
 from assay.engine.trial_writer import TrialWriter
-from assay.model.run import TrialRecord
+from assay.errors import ExecutorError, StoreError
+from assay.model.run import TrialRecord, only
 from assay.ports import Executor, Store, WorkOrder
 from assay.redaction import redacting
 from assay.threads import call_in_thread
@@ -26,6 +28,8 @@ from assay.threads import call_in_thread
 LEAST_TRIALS, MOST_TRIALS = 20, 50
 #: How long the answers that are there may take to be saved when a worker is closed.
 _CLOSING_SECONDS = 5.0
+#: The time between two looks at whether the run is still held by its main process.
+_WATCH_SECONDS = 1.0
 
 
 class LivePiece(msgspec.Struct, array_like=True):
@@ -67,29 +71,36 @@ class LiveWorker:
         self._plan, self._trials, self._store, self._release = plan, trials, store, release
         self._loop = asyncio.new_event_loop()
         self._asking: asyncio.Task[LiveResult] | None = None
+        self._idle = threading.Event()
+        self._idle.set()
 
     def __call__(self, piece: bytes) -> bytes:
-        with redacting(lambda: self._trials.redact):
-            self._asking = self._loop.create_task(self._ask(_PIECE.decode(piece)))
-            return msgspec.msgpack.encode(self._loop.run_until_complete(self._asking))
+        self._idle.clear()
+        try:
+            with redacting(lambda: self._trials.redact):
+                self._asking = self._loop.create_task(self._ask(_PIECE.decode(piece)))
+                return msgspec.msgpack.encode(self._loop.run_until_complete(self._asking))
+        except asyncio.CancelledError:
+            raise ExecutorError("the run was stopped, or its main process was lost") from None
+        finally:
+            self._idle.set()
 
     def close(self) -> None:
-        """Cancel the trials in flight, and release the targets once answers are saved."""
-        if self._asking is not None and self._loop.is_running():
-            ended = call_in_thread(self._cancel)
-            ended.result(_CLOSING_SECONDS)
-        if not self._loop.is_running():
+        """Cancel the trials in flight, and release the targets; answers that are there are kept."""
+        if self._asking is not None and not self._idle.is_set():
+            self._loop.call_soon_threadsafe(self._asking.cancel)
+        if self._idle.wait(_CLOSING_SECONDS):
             call_in_thread(lambda: self._loop.run_until_complete(self._release())).result()
             self._loop.close()
 
-    def _cancel(self) -> None:
-        asking = self._asking
-        assert asking is not None
-        self._loop.call_soon_threadsafe(asking.cancel)
-
     async def _ask(self, piece: LivePiece) -> LiveResult:
         found: list[SavedTrial] = []
-        waiting = iter(piece.trials)
+
+        def saved(finished: FinishedTrial) -> None:
+            bare = replace(finished.record, result=b"", observation=b"", content=b"")
+            found.append(SavedTrial(bare, finished.cached, finished.unreachable))
+
+        waiting = iter(await asyncio.to_thread(self._unsaved, piece, saved))
 
         async def lane() -> None:
             for position, repeat in waiting:
@@ -97,15 +108,37 @@ class LiveWorker:
                 finished = await self._trials.run(planned, repeat, confirms=piece.confirms)
                 await writer.add(finished)
 
-        def saved(finished: FinishedTrial) -> None:
-            bare = replace(finished.record, result=b"", observation=b"", content=b"")
-            found.append(SavedTrial(bare, finished.cached, finished.unreachable))
-
-        async with asyncio.TaskGroup() as group:
-            writer = TrialWriter(self._store, saved, group.create_task, piece.at_once - 1)
-            for _ in range(min(piece.at_once, len(piece.trials))):
-                group.create_task(lane())
+        watcher = asyncio.create_task(self._watch_run(asyncio.current_task()))
+        try:
+            async with asyncio.TaskGroup() as group:
+                writer = TrialWriter(self._store, saved, group.create_task, piece.at_once - 1)
+                for _ in range(min(piece.at_once, len(piece.trials))):
+                    group.create_task(lane())
+        finally:
+            watcher.cancel()
         return LiveResult(found, self._trials.asked_otherwise)
+
+    def _unsaved(
+        self, piece: LivePiece, saved: Callable[[FinishedTrial], None]
+    ) -> list[tuple[int, int]]:
+        """The trials to ask: others were saved by a process that died on this piece."""
+        left = []
+        for position, repeat in piece.trials:
+            known = self._store.trials(self._trials.run_id, positions=only(position))
+            done = [trial for trial in known if trial.repeat == repeat and trial.final]
+            if done:
+                saved(FinishedTrial(done[0]))
+            else:
+                left.append((position, repeat))
+        return left
+
+    async def _watch_run(self, asking: asyncio.Task[Any] | None) -> None:
+        """Cancel the piece when no process holds the run: another one may resume it."""
+        while asking is not None:
+            await asyncio.sleep(_WATCH_SECONDS)
+            with suppress(StoreError):  # trials that cannot be saved end the piece
+                if not await asyncio.to_thread(self._store.held, self._trials.run_id):
+                    asking.cancel()
 
 
 class RemoteTrials:

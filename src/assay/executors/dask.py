@@ -105,7 +105,7 @@ async def _client(address: str, workers: int) -> AsyncIterator[Client]:
                     n_workers=workers,
                     threads_per_worker=1,
                     memory_limit=0,
-                    dashboard_address=None,
+                    dashboard_address="127.0.0.1:0",
                     silence_logs=logging.CRITICAL,
                     asynchronous=True,
                 )

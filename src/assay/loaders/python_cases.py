@@ -22,7 +22,7 @@ from assay.model.evaluator import EvaluatorSpec
 from assay.model.keywords import CaseKeys, Input
 from assay.model.message import ContentPart, Message, ToolCall
 from assay.model.suite import SuiteFile
-from assay.model.written_case import entry_of, lists_no_evaluators
+from assay.model.written_case import entry_of, evaluator_entry, lists_no_evaluators
 from assay.problems import Problem, Problems
 from assay.settings import Settings, shown_path
 from assay.wire.document import MAX_DEPTH, Document, TextMark
@@ -97,12 +97,21 @@ def Cases(  # noqa: N802 - as Case
     """
     line = calling_line()
     written = {"id": id, **({} if input is None else {"input": input}), **keys}
-    raw = plain_mapping(line, written)
+    raw = _as_entries(plain_mapping(line, written))
     reader = reader_at(line)
     reader.problems = Problems(line.file)
     found = list(reader.read_all(document_at(line, raw), (), locate=line))
     _raise_problems(reader)
     return [case for case in found if case is not None]
+
+
+def _as_entries(value: Any) -> Any:
+    """The data with evaluators as entries of a file, in whose settings names can be replaced."""
+    if isinstance(value, EvaluatorSpec):
+        return evaluator_entry(value)
+    if isinstance(value, dict):
+        return {key: _as_entries(item) for key, item in value.items()}
+    return [_as_entries(item) for item in value] if isinstance(value, list) else value
 
 
 def read_case(line: SourceLine, raw: dict[str, Any], reader: CaseReader | None = None) -> EvalCase:

@@ -9,7 +9,7 @@ import os
 import shutil
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import aclosing, closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -21,11 +21,14 @@ from assay.blocking import wait_for
 from assay.engine.provenance import environment_of
 from assay.errors import AssayError, ConfigError, EvalFileErrors, NotInStore
 from assay.model.target import Need, TargetSpec
+from assay.ports import Executor, WorkOrder
 from assay.redaction import Redactor
 from assay.seed_manifest import Seeds
 from assay.service.project import find_settings, plugins
 from assay.service.secrets import secrets_of
 from assay.service.store import open_store
+from assay.service.work import order_to_check
+from assay.service.workers import NO_BASELINE
 from assay.settings import Settings, shown_path
 from assay.suites.staleness import load_registry
 from assay.targets.pool.agentv import targets_file
@@ -39,8 +42,8 @@ State = Literal["ok", "warning", "problem"]
 CONNECT_TIMEOUT_SECONDS = 3.0
 #: Less free space than this is a warning, or a problem.
 LOW_DISK_BYTES, FULL_DISK_BYTES = 1 << 30, 50 << 20
-#: Not a valid name of a baseline, so removing it changes nothing.
-_NO_BASELINE = "\x00doctor"
+#: How many times each worker of a cluster is asked, so that most of them are reached.
+_CHECKS_PER_WORKER = 4
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -74,16 +77,24 @@ class Probe(msgspec.Struct, frozen=True):
 
 
 def examine(
-    target: str | None = None, probe: Probe | None = None, *, store: str | None = None
+    target: str | None = None,
+    probe: Probe | None = None,
+    *,
+    store: str | None = None,
+    executor: str | None = None,
 ) -> list[Finding]:
-    """Check everything; `target` and `store` replace the configured ones."""
+    """Check everything; `target`, `store` and `executor` replace the configured ones."""
     probe = probe or Probe()
     try:
         settings = find_settings()
     except ConfigError as error:
         return list(_error_findings("config", "configuration", error))
     redact = Redactor(frozenset(secrets_of(settings))).text
-    found = _everything(settings, target, store or settings.config.store, probe)
+    url = store or settings.config.store
+    found = [
+        *_everything(settings, target, url, probe),
+        *_executor(settings, url, executor or settings.config.defaults.executor),
+    ]
     return [
         Finding(f.area, f.name, f.state, redact(f.message), redact(f.fix), f.exit_code)
         for f in found
@@ -247,12 +258,40 @@ def _store(settings: Settings, url: str, probe: Probe) -> Iterator[Finding]:
         with closing(open_store(settings, url)) as store:
             version = getattr(store, "schema_version", None)
             with suppress(NotInStore):
-                store.remove_baseline(_NO_BASELINE)  # a write that changes nothing
+                store.remove_baseline(NO_BASELINE)  # a write that changes nothing
     except AssayError as error:
         yield from _error_findings("store", scheme, error)
         return
     schema = "" if version is None else f", schema {version}"
     yield Finding("store", scheme, "ok", f"it can be read and written{schema}")
+
+
+def _executor(settings: Settings, url: str, name: str | None) -> Iterator[Finding]:
+    """Lets workers of a cluster load the project and write to the store."""
+    if name is None:
+        return
+    try:
+        found = order_to_check(settings, url, name)
+        if found is None:
+            yield Finding("executor", name, "ok", "it works on this machine")
+            return
+        workers = wait_for(lambda: _workers(*found))
+    except AssayError as error:
+        yield from _error_findings("executor", name, error)
+        return
+    machines = count(len({worker.partition(" ")[0] for worker in workers}), "machine")
+    reached = f"reached {count(len(workers), 'worker')} on {machines}"
+    yield Finding("executor", name, "ok", f"{reached}: same version, store can be written")
+
+
+async def _workers(executor: Executor, order: WorkOrder) -> set[str]:
+    """The machine and process of the workers that were reached."""
+
+    def pieces() -> Iterator[bytes]:
+        yield from [b""] * _CHECKS_PER_WORKER * getattr(executor, "processes", 1)
+
+    async with aclosing(executor.run(order, pieces())) as results:
+        return {result.decode() async for result in results}
 
 
 def _new_store(file: Path) -> Finding:

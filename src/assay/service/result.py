@@ -13,9 +13,11 @@ from msgspec.structs import asdict, replace
 from assay.comparison.outcomes import Outcomes
 from assay.engine.recorded import was_asked
 from assay.model.comparison import CaseRef
+from assay.model.result import CaseResult
 from assay.model.run_result import RunResult
 from assay.ports import Store
 from assay.service.baseline_reader import reader_of
+from assay.service.notebooks import data_frame_of, html_of
 from assay.service.report import report
 
 T = TypeVar("T")
@@ -75,6 +77,19 @@ class Run(RunResult, frozen=True, kw_only=True):
         """One line, as all suites would fill a page in a notebook."""
         counts = f"{self.summary.passed} of {self.summary.total_cases} passed"
         return f"<Run {self.id}: {counts}, exit code {self.exit_code}>"
+
+    def _repr_html_(self) -> str:
+        """How a notebook shows the run: counts with intervals, and what failed."""
+        return html_of(self)
+
+    def cases(self) -> Iterator[CaseResult]:
+        """The results of all cases, read one by one."""
+        for suite in self.suites:
+            yield from suite.cases
+
+    def to_pandas(self) -> Any:
+        """A DataFrame with a row for each case; pandas must be installed."""
+        return data_frame_of(self)
 
     def report(self, format: str = "text") -> str:  # noqa: A002 - the natural name
         """The report as text, or in another format of `assay run -o`."""

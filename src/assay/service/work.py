@@ -25,9 +25,11 @@ from assay.service.workers import (
     RunOrder,
     grader,
     make_asker,
+    make_checker,
     make_grader,
     without_password,
 )
+from assay.settings import Settings
 from assay.work_orders import keep
 
 
@@ -141,25 +143,65 @@ class _Description(NamedTuple):
     def _order(
         self, record: RunRecord, suites: Iterable[int], maker: Callable[..., Any]
     ) -> tuple[RunOrder, WorkOrder]:
-        job, settings = self.job, self.job.settings
-        root, here = settings.root, Path.cwd()
-        bundle = packed(settings) if self.travels and not settings.config.shared_folder else b""
-        own = {source.partition(":")[0] for source in registry.evaluators.added.values()}
-        order = RunOrder(
+        job = self.job
+        order = _project_order(
+            job.settings,
+            self.url if self.saves else "",
+            filter(_is_importable, _registering()),
             run_id=record.id,
-            root="" if bundle else str(root),
-            folder=str(here.relative_to(root) if here.is_relative_to(root) else here),
-            modules=[*settings.config.plugins, *sorted(filter(_is_importable, own))],
-            suites={number: _relative(job.suites[number].file, root) for number in suites},
+            suites={n: _relative(job.suites[n].file, job.settings.root) for n in suites},
             files=[header.file for header in record.suites],
             options=job.options.shown(),
             sources=dict(job.sources),
-            store=without_password(self.url) if self.saves else "",
-            bundle=hash_of(bundle) if bundle else "",
         )
-        # Not by msgspec: names of files and tokens may have surrogates. JSON has no line break.
-        details = json.dumps(msgspec.to_builtins(order)).encode() + b"\n" + bundle
-        return order, WorkOrder(f"{maker.__module__}:{maker.__name__}", details)
+        return _with_project(order, job.settings, maker, travels=self.travels)
+
+
+def order_to_check(settings: Settings, url: str, name: str) -> tuple[Executor, WorkOrder] | None:
+    """What checks the workers of an executor, written as for a run; None if it has none to check.
+
+    `url` is that of the store.
+    """
+    name, _, address = name.partition("://")
+    chosen: Any = registry.executors.get(name)
+    if not getattr(chosen, "remote", False):
+        return None
+    order = _project_order(settings, url)
+    _, described = _with_project(order, settings, make_checker, travels=bool(address))
+    return _placed(name, chosen, address, None), described
+
+
+def _registering() -> list[str]:
+    """The modules that have registered evaluators."""
+    return sorted({source.partition(":")[0] for source in registry.evaluators.added.values()})
+
+
+def _project_order(
+    settings: Settings, url: str, modules: Iterable[str] = (), **values: Any
+) -> RunOrder:
+    """An order for the project, which is at the same path everywhere."""
+    root, here = settings.root, Path.cwd()
+    empty: dict[str, Any] = {"run_id": "", "suites": {}, "files": [], "options": {}, "sources": {}}
+    return RunOrder(
+        root=str(root),
+        folder=str(here.relative_to(root) if here.is_relative_to(root) else here),
+        modules=[*settings.config.plugins, *modules],
+        store=without_password(url),
+        **{**empty, **values},
+    )
+
+
+def _with_project(
+    order: RunOrder, settings: Settings, maker: Callable[..., Any], *, travels: bool
+) -> tuple[RunOrder, WorkOrder]:
+    """The order, encoded; with the files of the project if it `travels` and they are not shared."""
+    bundle = b""
+    if travels and not settings.config.shared_folder:
+        bundle = packed(settings)
+        order = msgspec.structs.replace(order, root="", bundle=hash_of(bundle))
+    # Not by msgspec: names of files and tokens may have surrogates. JSON has no line break.
+    details = json.dumps(msgspec.to_builtins(order)).encode() + b"\n" + bundle
+    return order, WorkOrder(f"{maker.__module__}:{maker.__name__}", details)
 
 
 def _relative(file: str, root: Path) -> str:

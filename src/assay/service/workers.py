@@ -10,9 +10,11 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
+from socket import gethostname
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -26,7 +28,7 @@ from assay.engine.redaction import RedactedJudge, SecretFreeCache
 from assay.engine.run_targets import pool_for, target_name
 from assay.engine.stream import ChunkGrader
 from assay.engine.trial import TrialRunner
-from assay.errors import ExecutorError, error_for
+from assay.errors import ExecutorError, NotInStore, error_for
 from assay.model.options import RunOptions
 from assay.ports import RecordedAnswers, Resources, Store, Target, Worker
 from assay.redaction import Redactor
@@ -38,6 +40,9 @@ from assay.service.store import open_store
 from assay.settings import Settings
 from assay.suites.discovery import loader_for
 from assay.targets.pool.target_pool import TargetPool
+
+#: Not a valid name of a baseline, so removing it is a write that changes nothing.
+NO_BASELINE = "\x00doctor"
 
 
 class RunOrder(msgspec.Struct, frozen=True):
@@ -109,6 +114,26 @@ def make_grader(details: bytes) -> Worker:
 def make_asker(details: bytes) -> Worker:
     """The worker that asks live targets."""
     return _made(details, _asker)
+
+
+def make_checker(details: bytes) -> Worker:
+    """The worker that checks whether runs could be done in its process."""
+    return _made(details, lambda order, settings, store: _Checker(store))
+
+
+class _Checker:
+    """Writes to the store, and returns the names of its machine and process."""
+
+    def __init__(self, store: LazyStore | None) -> None:
+        self._store: Any = store
+
+    def __call__(self, piece: bytes) -> bytes:
+        with suppress(NotInStore):
+            self._store.remove_baseline(NO_BASELINE)
+        return f"{gethostname()} {os.getpid()}".encode()
+
+    def close(self) -> None:
+        """There is nothing to close."""
 
 
 def _made(details: bytes, make: Callable[[RunOrder, Settings, LazyStore | None], Worker]) -> Worker:

@@ -7,14 +7,11 @@ messages if it is named `messages`, else the text of the question.
 from __future__ import annotations
 
 import inspect
-import json
 import threading
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-import msgspec
-
-from assay.errors import ObservationError, TargetError, UsageError, cause_of
+from assay.errors import ObservationError, TargetError, UsageError
 from assay.model.case import EvalCase
 from assay.model.function import Function
 from assay.model.observation import Observation
@@ -26,6 +23,7 @@ from assay.problems import MAX_MESSAGE
 from assay.redaction import cut
 from assay.registry import imported, raised
 from assay.targets.chat import question
+from assay.targets.sdk_results import ACCEPTED, record_of
 from assay.text import printable
 from assay.threads import TARGETS_LOOP, CallerLoop, CoroutineRunner, Outcome, in_thread
 from assay.wire.fields import Text
@@ -104,28 +102,21 @@ class _Python:
         if type(value) is str:
             return read(value)
         if value is None:
-            raise TargetError(f"{self.name} returned None, not a text, a mapping or an Observation")
+            raise TargetError(f"{self.name} returned None; it can return {ACCEPTED}")
         try:
             record = checked(value).to_dict() if isinstance(value, Observation) else value
-            return read(json.loads(json.dumps(record, allow_nan=False, default=_dumped)))
+            return read(record_of(record))
         except ObservationError as error:
-            message = f"{self.name} returned an invalid observation: {error}"
+            message = f"{self.name} returned {_kind(value)}an invalid observation: {error}"
         except (TypeError, ValueError, RecursionError) as error:
             message = f"{self.name} returned a value that cannot be converted to JSON: {error}"
+            message += f"\nit can return {ACCEPTED}"
         raise TargetError(printable(cut(message, MAX_MESSAGE, "both")))
 
 
-def _dumped(value: Any) -> Any:
-    """A dataclass or a pydantic model as a mapping; raises TypeError for anything else."""
-    kind = type(value)
-    try:
-        if hasattr(kind, "__dataclass_fields__"):
-            return msgspec.to_builtins(value, enc_hook=_dumped)
-        if hasattr(kind, "model_dump"):  # so that pydantic need not be imported
-            return value.model_dump(mode="json")
-    except Exception as error:  # the class is the project's own
-        raise TypeError(f"{kind_of(value)} ({cause_of(error)})") from error
-    raise TypeError(kind_of(value))
+def _kind(value: Any) -> str:
+    """The class of an object, for a message about what it was converted to."""
+    return "" if isinstance(value, (str, dict, list, Observation)) else f"{kind_of(value)}, "
 
 
 def _name(function: Callable[[Any], Any]) -> str:

@@ -303,6 +303,22 @@ def test_a_case_in_python_has_one_row(project: Any) -> None:
     assert Path(problem.file).name == "test_parameters.py"
 
 
+def test_names_are_replaced_in_evaluators_that_functions_made() -> None:
+    def polite(response: str) -> bool:
+        return True
+
+    (case,) = assay.Cases(
+        "a",
+        "Hi",
+        evaluators=[assay.composite([assay.contains("{{x}}", name="n")]), polite],
+        vars={"x": ["1"]},
+    )
+    (_, composite), (_, member), (_, function) = case.walk_evaluators()
+    assert (member.name, member.wanted) == ("n", ["1"])  # type: ignore[attr-defined]
+    assert composite.type == "composite"
+    assert function.type.endswith("polite")
+
+
 def test_a_saved_row_is_a_case_of_its_own(project: Any) -> None:
     cases = assay.Cases("a", "{{x}} {{{{y}}", expected_output="y", vars={"x": ["1", "2"]})
     assay.Suite("s", cases).save("s.eval.yaml")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,18 +13,19 @@ import pytest
 import assay
 from assay.blocking import wait_for
 from assay.errors import ExecutorError, StoreError, UnknownName, UsageError
+from assay.executors import dask
 from assay.executors.processes import Processes
 from assay.loaders import jsonl
 from assay.model.events import Notice
 from assay.ports import WorkOrder
 from assay.registry import evaluators, executors
-from assay.service import eval_files
+from assay.service import doctor, eval_files
 from assay.service.runs import RunHooks, RunRequest, execute
 from assay.service.workers import make_grader
 from assay.stores.postgres_store import PostgresStore
 from assay.targets.scripted import ScriptedTarget
 from contract.clusters import SECRET
-from contract.postgres import PASSWORD, Server
+from contract.postgres import PASSWORD, PORTS, Server
 from unit.conftest import Project
 
 REPLAY = "replay:seen.jsonl"
@@ -331,3 +333,22 @@ def test_an_executor_without_an_address_says_so(streamed: Project) -> None:
 
 def test_processes_are_as_many_as_asked_for(streamed: Project) -> None:
     assert run(executor="processes", workers_per_machine=1).summary.passed
+
+
+def test_doctor_checks_a_cluster(
+    streamed: Project, on_dask: str, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def found(executor: str) -> tuple[str, str]:
+        findings = doctor.examine(store=url, executor=executor)
+        (finding,) = (each for each in findings if each.area == "executor")
+        return finding.state, finding.message
+
+    configured(streamed, shared_folder=True)
+    state, message = found(on_dask)
+    assert state == "ok"
+    assert re.fullmatch(r"reached [12] workers? on 1 machine: same version, .* written", message)
+    assert found("local") == ("ok", "it works on this machine")
+    monkeypatch.setattr(dask, "CONNECT_SECONDS", 0.2)
+    state, message = found(f"dask://127.0.0.1:{PORTS.start - 1}")
+    assert state == "problem"
+    assert "cannot be reached" in message

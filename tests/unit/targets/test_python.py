@@ -210,7 +210,7 @@ def test_models_inside_a_mapping_are_read(agent: Write) -> None:
 @pytest.mark.parametrize(
     ("returned", "words"),
     [
-        ("None", "returned None, not a text, a mapping or an Observation"),
+        ("None", "returned None; it can return text, a mapping, an Observation"),
         ("5", "an invalid observation: 5"),
         ("{'answer': 'x'}", "an invalid observation: a mapping with 'answer'"),
         ("{'respnse': 'x'}", "(did you mean 'response'?); known shapes and what is missing: Assay"),
