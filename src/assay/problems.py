@@ -79,6 +79,7 @@ SLUGS: dict[str, str] = {
     "deprecated-key": "The key no longer has an effect.",
     "unlocked-regression": "A regression case is not locked yet.",
     "unchecked-expectation": "No evaluator of the case reads something that it expects.",
+    "unreachable-stub": "An entry of a stub is never used, as an earlier one answers its calls.",
     "unresolved-seed": "A seed token has no value in the seed manifest.",
     # lint
     "few-golden-values": "A golden case should check at least two exact values.",

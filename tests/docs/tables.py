@@ -24,7 +24,19 @@ from assay.cli.app import app
 from assay.cli.run import command as run_command
 from assay.evaluators import composite, field_accuracy, tool_trajectory
 from assay.evaluators.python import FunctionSpec
-from assay.model import expect, options, parameters, rubric, source, suite, target, tiers, tool
+from assay.model import (
+    expect,
+    options,
+    parameters,
+    predicates,
+    rubric,
+    source,
+    stubs,
+    suite,
+    target,
+    tiers,
+    tool,
+)
 from assay.model.accepted import AcceptedLoss
 from assay.model.evaluator import EvaluatorSpec, NegatableSpec
 from assay.model.options import RunOptions
@@ -55,7 +67,7 @@ GENERATED: dict[type[Shape], tuple[str, str]] = {
     field_accuracy.FieldRule: (page_of("field_accuracy"), "Fields"),
     tool_trajectory.Step: (page_of("tool_trajectory"), "Steps"),
     tool_trajectory.Call: (page_of("tool_trajectory"), "Calls"),
-    tool_trajectory.Predicate: (page_of("tool_trajectory"), "Conditions"),
+    predicates.Predicate: (page_of("tool_trajectory"), "Conditions"),
     **{evaluators.get(name): (page_of(name), "Keys") for name in evaluators},
 }
 #: Every wire shape, with the page and the heading of its table.
@@ -75,6 +87,7 @@ TABLES: dict[type[Shape], tuple[str, str]] = {
     suite.SuiteExecution: (EVAL_FILES, "Suite execution"),
     suite.CaseFile: (EVAL_FILES, "Case keys"),
     suite.CaseExecution: (EVAL_FILES, "Case execution"),
+    stubs.StubEntry: (EVAL_FILES, "Stubs"),
     rubric.Rubric: (EVAL_FILES, "Rubric items"),
     rubric.ScoreRange: (EVAL_FILES, "Score ranges"),
     rubric.Dimension: (EVAL_FILES, "Dimensions"),

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from assay.deadlines import check_deadline
-from assay.evaluators.arguments import Comparison, Difference, Texts, comparison
+from assay.model.arguments import Comparison, Difference, Texts, comparison
 from assay.model.message import ToolCall
 from assay.model.values import MISSING
 

@@ -6,80 +6,31 @@ from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
-    AfterValidator,
     BeforeValidator,
     Field,
-    ValidationError,
-    WithJsonSchema,
 )
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema
 
 from assay.errors import nearest
-from assay.evaluators.arguments import (
-    CONDITIONS,
-    is_condition,
-    result_comparison,
-    texts_only,
-)
 from assay.evaluators.steps import ExpectedStep, Option
 from assay.evaluators.trajectory import Trajectory
 from assay.evaluators.trajectory_expect import failed_steps
+from assay.model.arguments import is_condition, result_comparison, texts_only
 from assay.model.context import Context
 from assay.model.diff import call_text
 from assay.model.evaluator import CheckPlace, EvaluatorSpec
-from assay.model.expect import Regex
 from assay.model.expectations import NOTHING, Expectation, Expected
 from assay.model.message import ToolCall
 from assay.model.observation import Observation
+from assay.model.predicates import Arguments, Output
 from assay.model.score import EvaluationScore
 from assay.model.values import MISSING, value_at
 from assay.ports import Check, Resources
-from assay.wire.fields import Count, Empty, Flag, Json, Number, Positive, Text
+from assay.wire.fields import Count, Empty, Flag, Positive, Text
 from assay.wire.key_names import Key
-from assay.wire.rules import Asserts, CustomRule, Excludes, Needs, NeedsOne, Rule, Ruled
-from assay.wire.validation_errors import AnyValidationError, Steps, merge_errors, problem, shown
+from assay.wire.rules import Asserts, CustomRule, Excludes, NeedsOne, Rule, Ruled
+from assay.wire.validation_errors import AnyValidationError, problem, shown
 
 ARGS_MODES = ("exact", "superset", "subset", "ignore")
-
-
-class Predicate(Ruled):
-    """A condition on an argument, in place of its value."""
-
-    rules: ClassVar[tuple[Rule, ...]] = (Needs("tolerance", "approx"),)
-
-    regex: Regex | None = None
-    one_of: Annotated[list[Json], Field(min_length=1)] | None = None
-    gte: Number | None = None
-    lte: Number | None = None
-    approx: Number | None = None
-    tolerance: Annotated[Number, Field(ge=0)] | None = None
-    contains: Json = None
-    exists: Flag | None = None
-    type: Literal["string", "number", "integer", "boolean", "object", "array", "null"] | None = None
-    equals: Json = None
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: Any) -> JsonSchemaValue:
-        """The schema of an expected value, which can contain conditions at any depth."""
-        schema = super().__get_pydantic_json_schema__(core, handler)
-        body = handler.resolve_ref_schema(schema)
-        condition = dict(body)
-        names = {
-            "type": "object",
-            "minProperties": 1,
-            "propertyNames": {"enum": sorted(CONDITIONS)},
-        }
-        body.clear()
-        body |= {
-            "if": names,
-            "then": condition,
-            "else": {"additionalProperties": _EXPECTED, "items": _EXPECTED},
-        }
-        return schema
-
-
-_EXPECTED = {"$ref": "#/$defs/Predicate"}
 
 
 def literal(value: Any) -> Any:
@@ -104,39 +55,6 @@ def _literal_args(call: ToolCall) -> dict[str, Any]:
     return {} if value is None else {"args": literal(value)}
 
 
-def _wrong_predicates(value: Any, path: Steps = ()) -> list[AnyValidationError]:
-    """What is wrong with the conditions in a value, at any depth."""
-    if not is_condition(value):
-        return _wrong_inside(value, path)
-    try:
-        Predicate.model_validate(value)  # a literal quoted by `equals` is not checked
-    except ValidationError as error:
-        return [merge_errors([error], path)]
-    return []
-
-
-def _wrong_inside(value: Any, path: Steps = ()) -> list[AnyValidationError]:
-    found: list[AnyValidationError] = []
-    if isinstance(value, (dict, list)):
-        for step, item in value.items() if isinstance(value, dict) else enumerate(value):
-            if isinstance(item, (dict, list)):
-                found += _wrong_predicates(item, (*path, step))
-    return found
-
-
-def _check_output(value: Any) -> Any:
-    if wrong := _wrong_predicates(value):
-        raise merge_errors(wrong)
-    return value
-
-
-def _check_args(value: Any) -> Any:
-    """Check the conditions in arguments; the mapping of arguments itself is never one."""
-    if wrong := _wrong_inside(value):
-        raise merge_errors(wrong)
-    return value
-
-
 def _args_match(raw: Any) -> Any:
     if isinstance(raw, list) and raw and all(isinstance(item, str) and item for item in raw):
         return raw
@@ -155,16 +73,6 @@ ArgsMatch = Annotated[
         | Annotated[list[Text], Field(min_length=1)],
     ),
 ]
-
-
-Arguments = Annotated[
-    Json,
-    AfterValidator(_check_args),
-    WithJsonSchema(
-        {"if": {"type": "object"}, "then": {"additionalProperties": _EXPECTED}, "else": _EXPECTED}
-    ),
-]
-Output = Annotated[Json, BeforeValidator(_check_output, json_schema_input_type=Predicate)]
 
 
 def _paths_without_value(call: Call) -> Sequence[AnyValidationError]:

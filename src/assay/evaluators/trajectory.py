@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from assay.evaluators.alignment import Pairs, assign, highest_share, in_order, in_place
-from assay.evaluators.arguments import Texts, as_dict
 from assay.evaluators.steps import BROKEN, KEPT, NONE, ExpectedStep, Grid
+from assay.model.arguments import Texts, as_dict
 from assay.model.diff import call_text, difference_text
 from assay.model.message import ToolCall
 from assay.model.score import EvaluationScore

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from assay.evaluators.arguments import is_condition
 from assay.evaluators.trajectory import Trajectory
+from assay.model.arguments import is_condition
 from assay.model.message import ToolCall
 from assay.model.values import value_at
 

@@ -23,6 +23,7 @@ from assay.loaders.suite import deprecated_keys
 from assay.model.case import EvalCase, Origin
 from assay.model.message import Message
 from assay.model.parameters import names_in
+from assay.model.stubs import unreachable_stubs
 from assay.model.suite import INPUT_KEYS, CaseExecution, CaseFile, SuiteExecution, SuiteFile
 from assay.model.unchecked import unchecked_expectations
 from assay.problems import Problem, Problems
@@ -193,6 +194,8 @@ class CaseReader:
             )
         if not case.has_default_evaluators and not self.incomplete:
             self.problems += unchecked_expectations(case)
+        if case.stubs:
+            self.problems += unreachable_stubs(case)
         for spec in case.evaluators:
             if spec.depends_on_case:
                 self._check_evaluators(case)
@@ -263,6 +266,8 @@ class CaseReader:
             skip=written.skip,
             cluster=written.cluster,
             critical=written.critical,
+            stubs=written.stubs,
+            max_turns=written.max_turns,
             has_default_evaluators=effective.defaulted,
             added_defaults=effective.added,
             eval_file=self.eval_file,

@@ -13,6 +13,7 @@ from assay.loaders.suite import duplicate_ids
 from assay.model.case import CRITICAL_TIERS, EvalCase, EvalSuite, Tier
 from assay.model.evaluator import named
 from assay.model.message import Message
+from assay.model.stubs import unreachable_stubs
 from assay.model.tiers import TIERS, TierCase, TierFile, TierMetadata
 from assay.problems import Problems
 from assay.seed_manifest import Seeds
@@ -56,6 +57,7 @@ class _TierReader:
             if written is not None:
                 case = self._case(written, path)
                 self.problems += self.seeds.problems(case)
+                self.problems += unreachable_stubs(case)
                 cases.append(case)
         # A regression file may be empty: its cases are archived one by one.
         if not entries and not self.problems and self.tier != "regression":

@@ -79,6 +79,9 @@ class CaseKeys(TypedDict, total=False):
     skip: str | None
     cluster: str | None
     critical: bool
+    stubs: Mapping[str, Any]
+    max_turns: int | None
+    maxTurns: int | None
 
 
 class EvaluatorKeys(TypedDict, total=False):

@@ -20,7 +20,9 @@ from assay.model.expect import Expect
 from assay.model.message import ExpectedMessages, InputMessages
 from assay.model.parameters import Rows
 from assay.model.rubric import Rubrics
+from assay.model.stubs import Stubs
 from assay.wire.fields import (
+    AtLeastOne,
     CaseId,
     Empty,
     Flag,
@@ -87,6 +89,8 @@ class CaseFile(Shape):
     skip: SkipReason | None = None
     cluster: Text | None = None
     critical: Flag = False
+    stubs: Stubs = Empty(dict)
+    max_turns: AtLeastOne | None = Key(None, aliases=("maxTurns",))
     evaluator: Any = Key(None, legacy=True)
     note: Any = Key(None, legacy=True)
 

@@ -12,6 +12,7 @@ from pydantic import AfterValidator, ConfigDict, Field, SkipValidation, model_va
 from assay.model import tokens
 from assay.model.expect import Expect, ExpectBase, GoldenExpect, refuse_tokens, texts_in
 from assay.model.rubric import Dimensions
+from assay.model.stubs import DEFAULT_MAX_TURNS, Stubs
 from assay.wire.fields import (
     AtLeastOne,
     CaseId,
@@ -25,8 +26,6 @@ from assay.wire.fields import (
 )
 from assay.wire.shape import Shape
 from assay.wire.validation_errors import AnyValidationError, problem, validate_and_check
-
-DEFAULT_MAX_TURNS = 5
 
 
 class TierInput(Shape):
@@ -46,7 +45,7 @@ class TierCase(Shape):
     critical: Flag | None = None
     cluster: Text | None = None
     skip: SkipReason | None = None
-    stubs: dict[str, Json] = Empty(dict)
+    stubs: Stubs = Empty(dict)
     maxTurns: AtLeastOne = DEFAULT_MAX_TURNS
 
     @property

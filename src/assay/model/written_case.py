@@ -17,12 +17,12 @@ from assay.model.unchecked import unread
 #: Keys of a case that its entry has under the same name, unless they are empty.
 _SAME = (
     *("description", "expected_outcome", "tags", "metadata", "conversation_id"),
-    *("threshold", "repeat", "min_pass_rate", "skip", "cluster", "critical"),
+    *("threshold", "repeat", "min_pass_rate", "skip", "cluster", "critical", "stubs", "max_turns"),
 )
 #: Keys that stand under `execution`.
 _EXECUTION = ("target", "timeout_seconds")
 #: What only cases of tier files have.
-_TIER_ONLY = ("difficulty", "created_at", "bug_ref", "reference_data", "stubs", "max_turns")
+_TIER_ONLY = ("difficulty", "created_at", "bug_ref", "reference_data")
 
 
 class _Evaluators(NamedTuple):

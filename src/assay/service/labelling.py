@@ -21,8 +21,8 @@ from assay.stats.calibration import Confusion, corrected_rate, corrected_width
 from assay.stats.estimates import Estimate
 from assay.stats.proportions import wilson
 
-#: How many queues of runs that have ended are kept.
-KEPT = 16
+#: Of how many runs that have ended the queues are kept; one of 100,000 answers takes 30 MB.
+KEPT = 4
 #: How many more labels the forecast is about.
 NEXT = 20
 

@@ -50,7 +50,7 @@ class _Messages:
         self._http = spec.client({**headers, "x-api-key": key} if key else headers)
 
     async def ask(self, request: Request) -> Observation:
-        return await converse(self, request)
+        return await converse(self, request, self._spec.tools)
 
     def requests(self, seen: Observation) -> int:
         return seen.llm_calls or 1

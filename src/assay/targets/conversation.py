@@ -1,18 +1,20 @@
-"""The loop of a chat model with stubs: its calls are answered until it makes no more."""
+"""The loop of a chat model with tools: its calls are answered until it makes no more."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import msgspec
 
 from assay.model.message import Message, ToolCall
 from assay.model.observation import Observation
+from assay.model.stubs import DEFAULT_MAX_TURNS
 from assay.observations.measures import total
 from assay.observations.pairing import NO_RESULT, last_said
 from assay.ports import Request
-from assay.targets.tools import Answer, answer_call
+from assay.targets.toolbox import Toolbox, not_provided
+from assay.targets.tools import Answer, ToolDefinition, offered
 from assay.text import count
 
 Body = dict[str, Any]
@@ -45,26 +47,41 @@ class Turn(msgspec.Struct, frozen=True):
     answers: tuple[Answer, ...]
 
 
-async def converse(model: Model, request: Request) -> Observation:
-    """The answer to a question; if the case has stubs, after they answered the model's calls."""
+async def converse(model: Model, request: Request, tools: Sequence[ToolDefinition]) -> Observation:
+    """The answer to a question, after the calls of the model were answered.
+
+    The observation is an error if the model calls a tool that nothing provides.
+    """
     case, body = request.case, model.opening(request)
-    seen = await model.reply(body, request)
-    if case is None or not case.stubs:
-        return seen
-    from assay.model.tiers import DEFAULT_MAX_TURNS  # its models are slow to build
-
-    stubs, max_turns = case.stubs, case.max_turns or DEFAULT_MAX_TURNS
-    turns = [_turn(seen, stubs, 1)]
-    while turns[-1].answers and len(turns) < max_turns:
+    stubs = case.stubs if case else {}
+    box, turns = Toolbox(stubs), list[Turn]()
+    most = (case and case.max_turns) or DEFAULT_MAX_TURNS
+    while True:
+        seen = await model.reply(body, request)
+        if request.reply_schema is not None:
+            return seen
+        if missing := [call.tool for call in _open_calls(seen) if not box.provides(call.tool)]:
+            whole = _join([*turns, Turn(seen, seen.messages[-1], ())]) if turns else seen
+            names = [tool.name for tool in offered(tools, stubs)]
+            return whole.replace(error=seen.error or not_provided(missing[0], names))
+        if not box:
+            return seen
+        turns.append(await _turn(seen, box, len(turns) + 1))
+        if not turns[-1].answers or len(turns) == most:
+            return _join(turns)
         body = model.continued(body, turns[-1])
-        turns.append(_turn(await model.reply(body, request), stubs, len(turns) + 1))
-    return _join(turns)
 
 
-def _turn(seen: Observation, stubs: Mapping[str, Any], number: int) -> Turn:
+def _open_calls(seen: Observation) -> list[ToolCall]:
+    """The calls that the provider did not answer itself."""
+    return [call for call in seen.tool_calls or () if NO_RESULT in call.notes]
+
+
+async def _turn(seen: Observation, box: Toolbox, number: int) -> Turn:
     """A turn of the model; calls that the provider answered itself keep their results."""
     calls = [_with_id(call, number, n) for n, call in enumerate(seen.tool_calls or ())]
-    answers = {n: answer_call(c, stubs) for n, c in enumerate(calls) if NO_RESULT in c.notes}
+    # One after the other, as tools may depend on what earlier calls did.
+    answers = {n: await box.answer(c) for n, c in enumerate(calls) if NO_RESULT in c.notes}
     complete = (answers[n].call if n in answers else call for n, call in enumerate(calls))
     message = seen.messages[-1].replace(tool_calls=tuple(complete))
     return Turn(seen, message, tuple(answers.values()))
@@ -89,9 +106,14 @@ def _join(turns: Sequence[Turn]) -> Observation:
         messages=messages,
         usage=total(each.usage for each in seen),
         cost_usd=sum(costs) if len(costs) == len(seen) else None,
-        duration_ms=sum(each.duration_ms or 0.0 for each in seen),
+        duration_ms=sum(each.duration_ms or 0.0 for each in seen) + _time_of_tools(turns),
         llm_calls=len(turns),
         error=answer.error,
         notes=tuple(dict.fromkeys(notes)),
         raw=[each.raw for each in seen],
     )
+
+
+def _time_of_tools(turns: Sequence[Turn]) -> float:
+    calls = (answer.call for turn in turns for answer in turn.answers)
+    return sum(call.duration_ms or 0.0 for call in calls)

@@ -47,7 +47,7 @@ class _ChatCompletions:
         self._takes_schema = True
 
     async def ask(self, request: Request) -> Observation:
-        return await converse(self, request)
+        return await converse(self, request, self._spec.tools)
 
     def requests(self, seen: Observation) -> int:
         return seen.llm_calls or 1

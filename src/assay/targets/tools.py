@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 import msgspec
@@ -11,7 +11,6 @@ from pydantic import AfterValidator
 
 from assay.model.json_schema import check_schema
 from assay.model.message import ToolCall
-from assay.observations.pairing import NO_RESULT
 from assay.wire.fields import Json, Text
 from assay.wire.shape import Shape
 from assay.wire.validation_errors import AlsoCheck, repeated
@@ -59,13 +58,13 @@ class Answer(msgspec.Struct, frozen=True):
         return self.call.success is False
 
 
-def answer_call(call: ToolCall, stubs: Mapping[str, Any]) -> Answer:
-    """The call with the result of its stub; without a stub it fails."""
-    call = call.replace(notes=tuple(note for note in call.notes if note != NO_RESULT))
-    if call.tool in stubs:
-        result = stubs[call.tool]
-        return Answer(call.replace(output=result, success=True), result_text(result))
-    error = f"there is no stub for the tool {call.tool!r}"
+def succeeded(call: ToolCall, result: Any) -> Answer:
+    """The call with its result."""
+    return Answer(call.replace(output=result, success=True), result_text(result))
+
+
+def failed(call: ToolCall, error: str) -> Answer:
+    """The call with the error that the model is told."""
     return Answer(call.replace(success=False, error=error), f"Error: {error}")
 
 

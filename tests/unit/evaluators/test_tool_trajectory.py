@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay import patterns
-from assay.evaluators.arguments import CONDITIONS
-from assay.evaluators.tool_trajectory import Predicate, ToolTrajectoryEvaluator
+from assay.evaluators.tool_trajectory import ToolTrajectoryEvaluator
 from assay.model.case import EvalCase
 from assay.model.context import Context
 from assay.model.diff import render_diff
@@ -427,10 +426,6 @@ def test_a_value_that_must_not_exist() -> None:
         assert fits({"q": {"exists": False}}, {}, match)
         assert fits({"q": {"exists": False}}, None, match)
         assert not fits({"q": {"exists": False}}, {"q": None}, match)
-
-
-def test_the_names_of_conditions_are_those_that_files_may_use() -> None:
-    assert set(Predicate.model_fields) == CONDITIONS
 
 
 def test_the_mapping_of_arguments_is_not_a_condition() -> None:

@@ -17,7 +17,7 @@ from assay.targets.anthropic import AnthropicTarget
 from assay.targets.openai import OpenAITarget
 from unit import provider_server as provider
 from unit.provider_server import Answer, ProviderServer
-from unit.target_calls import answer, fault, request
+from unit.target_calls import answer, answers, fault, request
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 WEATHER = {"name": "get_weather", "description": "Tells it.", "parameters": CITY}
@@ -274,10 +274,70 @@ def test_the_loop_ends_after_max_turns(provided: Any, case: Any, turns: int) -> 
 
 
 @PROVIDERS
-def test_without_stubs_calls_are_recorded_and_not_answered(provided: Any) -> None:
-    seen, sent = run(provided, calls(("get_time", {})), tools=[{"name": "get_time"}])
+def test_without_stubs_a_call_is_recorded_and_the_trial_is_errored(provided: Any) -> None:
+    tools = [{"name": "get_time"}, {"name": "get_weather"}]
+    seen, sent = run(provided, calls(("get_time", {}), text="Hm."), tools=tools)
     assert seen.tool_calls == (ToolCall("get_time", {}, id="id0", notes=(NO_RESULT,)),)
     assert len(sent) == seen.llm_calls == 1
+    assert seen.error == (
+        "the model called the tool 'get_time', whose results nothing provides. "
+        "Give the case a stub, or the target a Python function, for each tool"
+    )
+
+
+@PROVIDERS
+@pytest.mark.parametrize(
+    ("tools", "words"),
+    [
+        ([{"name": "get_time"}, {"name": "save"}], "the tools are get_time, save (did you mean"),
+        ([], "it was offered no tools. Give"),
+    ],
+)
+def test_a_call_of_an_unknown_tool_names_the_tools(provided: Any, tools: Any, words: str) -> None:
+    seen, _ = run(provided, calls(("get_tme", {})), tools=tools)
+    assert (seen.error or "").startswith("the model called 'get_tme', which is not one of its")
+    assert words in (seen.error or "")
+
+
+@PROVIDERS
+def test_results_are_chosen_by_arguments(provided: Any) -> None:
+    stub = [
+        {"args": {"city": "Oslo"}, "result": 4},
+        {"args": {"city": {"regex": "^R"}, "days": {"gte": 2}}, "result": [20, 21]},
+    ]
+    made = calls(
+        ("get_weather", {"city": "Rome", "days": 2, "unit": "C"}),
+        ("get_weather", {"city": "Oslo"}),
+        ("get_weather", {"city": "Rome", "days": 1}),
+    )
+    seen, (_, sent) = run(provided, made, provider.says("Done"), stubs={"get_weather": stub})
+    assert seen.tool_calls is not None
+    assert [call.output for call in seen.tool_calls] == [[20, 21], 4, None]
+    error = "no stub of the tool 'get_weather' takes this call"
+    assert [call.error for call in seen.tool_calls] == [None, None, error]
+    assert error in json.dumps(sent["messages"])
+
+
+@PROVIDERS
+def test_an_entry_answers_some_calls_and_then_the_next_one_does(provided: Any) -> None:
+    stub = [{"error": "offline", "times": 2, "delay_ms": 1}, {"result": "12:00"}]
+    made = calls(("get_time", {}), ("get_time", {}), ("get_time", {}))
+    with ProviderServer(made, provider.says("A"), made, provider.says("B")) as server:
+        both = answers(provided(server), *[request(stubs={"get_time": stub})] * 2)
+    for seen in both:  # a trial begins anew
+        assert seen.tool_calls is not None
+        assert [(c.error, c.output, c.success) for c in seen.tool_calls] == [
+            *[("offline", None, False)] * 2,
+            (None, "12:00", True),
+        ]
+        assert [c.duration_ms for c in seen.tool_calls] == [1, 1, None]
+    assert "Error: offline" in json.dumps(server.bodies[1])
+
+
+def test_the_delay_of_a_stub_is_part_of_the_time() -> None:
+    stub = [{"result": 1, "delay_ms": 40}]
+    seen, _ = run(openai, calls(("a", {})), provider.says("Done"), stubs={"a": stub})
+    assert (seen.duration_ms or 0) > 40
 
 
 @PROVIDERS
