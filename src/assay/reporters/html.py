@@ -42,7 +42,7 @@ from assay.web.modules import bundle, style
 HTML_SIZE = 20.0
 _MEGABYTE = 1_000_000
 #: The limits of lists on the page.
-MAX_GROUPS, MAX_LISTED, MAX_WARNINGS = 20, 20, 50
+MAX_GROUPS, MAX_LISTED, MAX_WARNINGS = 8, 20, 50
 #: Characters that are kept free for what is only known at the end.
 _SPARE = 4096
 _MARK = "<!-- data -->"
