@@ -35,6 +35,7 @@ lint: $(VENV)/installed-dev
 docs: $(VENV)/installed-dev
 	PYTHONPATH=tests $(BIN)/python tests/docs/tables.py
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tests/docs/keywords.py
+	$(BIN)/python tests/docs/api.py
 	$(BIN)/python tests/server/write_openapi.py
 
 # The pictures of pages in the documentation.

@@ -22,6 +22,7 @@ class Guard:
     def __init__(self, context: BrowserContext) -> None:
         self.faults: list[str] = []
         self._expected: set[int] = set()
+        self._windows = 1
         context.add_init_script(_LISTEN)
         context.on("console", self._on_console)
         context.on("request", self._on_request)
@@ -34,13 +35,17 @@ class Guard:
         """The browser logs an error for these responses, and the test asks for them."""
         self._expected.update(statuses)
 
+    def expect_window(self) -> None:
+        """The test opens one more tab."""
+        self._windows += 1
+
     def check(self) -> None:
         """Fail with everything that was seen."""
         assert not self.faults, "\n".join(self.faults)
 
     def _on_page(self, page: Page) -> None:
         self._pages.append(page)
-        if len(self._pages) > 1:
+        if len(self._pages) > self._windows:
             self.faults.append(f"a second window: {page.url}")
 
     def _on_console(self, message: ConsoleMessage) -> None:

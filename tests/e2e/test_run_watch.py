@@ -83,6 +83,7 @@ def test_a_change_cancels_the_run(home: Project, agent: Agent, gate: Gate) -> No
     assert sorted(status for _, status in home.runs()) == ["finished", "interrupted"]
 
 
+@pytest.mark.full
 def test_a_broken_file_is_reported_and_can_be_repaired(watched: Project) -> None:
     with watching(watched) as process:
         until(process, WAITING)

@@ -69,12 +69,14 @@ class Agent:
         self.open.set()
         #: The reported cost of an answer, if any.
         self.price: float | None = None
+        #: What it answers if the question has the word.
+        self.known = {"France": "Paris"}
 
     def answer(self, message: str) -> str | dict[str, Any]:
         self.asked.append(message)
         self.reached.set()
         assert self.open.wait(WAIT_SECONDS)
-        said = "Paris" if "France" in message else "no idea"
+        said = next((answer for word, answer in self.known.items() if word in message), "no idea")
         return said if self.price is None else {"response": said, "costUsd": self.price}
 
 

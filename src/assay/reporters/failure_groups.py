@@ -12,7 +12,10 @@ from assay.redaction import cut
 MAX_GROUPS = 2000
 #: The most characters of a reason that are compared and shown.
 MAX_REASON = 300
-_VALUES = re.compile(r"'[^']*'|\"[^\"]*\"|“[^”]*”|[-+\u2212]?\d[\d.,]*")
+#: Quoted values, which may be cut at the end of the reason, and numbers.
+_VALUES = re.compile(
+    r"(?<!\w)'(?:[^'\\]|\\.)*(?:'(?!\w)|$)|\"(?:[^\"\\]|\\.)*(?:\"|$)|“[^”]*”|[-+\u2212]?\d[\d.,]*"
+)
 _VALUE = "…"
 
 

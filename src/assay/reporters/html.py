@@ -26,9 +26,10 @@ from assay.reporters.words import (
     baseline_of,
     changes,
     facts,
-    headline,
     moved,
+    opening,
     rate,
+    tone_of,
     verdict,
     warnings,
 )
@@ -41,11 +42,10 @@ from assay.web.modules import bundle, style
 HTML_SIZE = 20.0
 _MEGABYTE = 1_000_000
 #: The limits of lists on the page.
-MAX_GROUPS, MAX_LISTED, MAX_WARNINGS = 20, 20, 50
+MAX_GROUPS, MAX_LISTED, MAX_WARNINGS = 8, 20, 50
 #: Characters that are kept free for what is only known at the end.
 _SPARE = 4096
 _MARK = "<!-- data -->"
-_TONES = {"passed": "better", "failed": "worse"}
 
 
 def write(run: RunResult, out: TextIO, html_size: float = HTML_SIZE) -> None:
@@ -76,17 +76,18 @@ def _page(run: RunResult, data: ReportData, drawn: Sequence[ChartPanel], content
     total = run.summary.failed + run.summary.errored
     shown = f"the first {len(failures):,} of {total:,}" if total > len(failures) else ""
     warned = list(warnings(run))
+    sentence, said = opening(run)
     script = bundle("report.js")
     return draw(
         "report.html",
         {
             "run": run,
             "version": __version__,
-            "title": headline(run),
+            "title": sentence,
             "word": verdict(run).capitalize(),
-            "tone": _TONES.get(verdict(run), "unclear"),
-            "sentence": headline(run),
-            "said": list(_said(run)),
+            "tone": tone_of(verdict(run)),
+            "sentence": sentence,
+            "said": said,
             "pairs": list(facts(run)),
             "charts": drawn,
             "groups": groups[:MAX_GROUPS],
@@ -106,15 +107,6 @@ def _page(run: RunResult, data: ReportData, drawn: Sequence[ChartPanel], content
             "policy": _policy(),
         },
     )
-
-
-def _said(run: RunResult) -> Iterator[str]:
-    """Why it ended so: the decision in words, then the reasons."""
-    if run.comparison is not None and run.comparison.explanation:
-        yield run.comparison.explanation
-    yield from run.reasons[:MAX_LISTED]
-    if len(run.reasons) > MAX_LISTED:
-        yield f"and {count(len(run.reasons) - MAX_LISTED, 'more reason')}"
 
 
 def _changes(run: RunResult) -> Iterator[tuple[str, list[CaseRef], int]]:

@@ -16,6 +16,9 @@ FAILED_BEFORE = "failed before too"
 #: How many flaky cases are named.
 MAX_NAMED = 10
 
+#: How many reasons a sentence has.
+MAX_REASONS = 5
+
 #: What an exit code means for a run.
 VERDICTS = {
     0: "passed",
@@ -36,6 +39,29 @@ def verdict(run: RunResult) -> str:
     if run.exit_code == 4 and (compared is None or compared.verdict != "inconclusive"):
         return "stale"
     return VERDICTS.get(run.exit_code, f"exit code {run.exit_code}")
+
+
+def tone_of(word: str) -> str:
+    """How a page shows a verdict: better, worse, errored or unclear."""
+    return {"passed": "better", "failed": "worse", "refused": "errored"}.get(word, "unclear")
+
+
+def because(reasons: Sequence[str]) -> str:
+    """The reasons of a verdict in one sentence; empty if there are none."""
+    shown = "; ".join(reasons[:MAX_REASONS])
+    more = len(reasons) - MAX_REASONS
+    return f"{shown}; and {count(more, 'more reason')}" if more > 0 else shown
+
+
+def opening(run: RunResult) -> tuple[str, list[str]]:
+    """What a page says first: the sentence behind the verdict, then the counts and the rate."""
+    counts, explained = headline(run), []
+    if run.comparison is not None and run.comparison.explanation:
+        explained = [f"Pass rate alone: {run.comparison.explanation}"]
+    reasons = because(run.reasons)
+    if not reasons:
+        return counts, explained
+    return reasons, [f"{counts[:1].upper()}{counts[1:]}.", *explained]
 
 
 def headline(run: RunResult) -> str:

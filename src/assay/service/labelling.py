@@ -21,8 +21,8 @@ from assay.stats.calibration import Confusion, corrected_rate, corrected_width
 from assay.stats.estimates import Estimate
 from assay.stats.proportions import wilson
 
-#: How many queues of runs that have ended are kept.
-KEPT = 16
+#: Of how many runs that have ended the queues are kept; one of 100,000 answers takes 30 MB.
+KEPT = 4
 #: How many more labels the forecast is about.
 NEXT = 20
 
@@ -30,11 +30,19 @@ NEXT = 20
 class LabelQueue(msgspec.Struct, frozen=True):
     """The answers of a run that a judge judged, in an order that is random, but always the same.
 
-    Positions are those that users see.
+    Positions are those that users see; `positions` has them by case. The judge passed `passed`.
     """
 
     judge: JudgeUse
     answers: dict[int, Judgement]
+    positions: dict[CaseRef, int]
+    passed: int
+
+    @classmethod
+    def of(cls, judge: JudgeUse, answers: dict[int, Judgement]) -> LabelQueue:
+        """The queue of these answers, in their order."""
+        positions = {answer.ref: at for at, answer in answers.items()}
+        return cls(judge, answers, positions, sum(a.passed for a in answers.values()))
 
     def next_open(
         self, labels: Mapping[CaseRef, AnswerLabel], after: int | None = None
@@ -50,20 +58,19 @@ class LabelQueue(msgspec.Struct, frozen=True):
 
     def labels(self, given: Iterable[AnswerLabel]) -> dict[CaseRef, AnswerLabel]:
         """The newest label of each of the answers."""
-        refs = {answer.ref for answer in self.answers.values()}
         found = {}
         for label in sorted(given, key=lambda label: label.created_at):
             ref = CaseRef(label.suite, label.case_id)
             about = (label.evaluator, label.criterion, label.repeat)
-            if about == (self.judge.evaluator, "", 0) and ref in refs:
+            if about == (self.judge.evaluator, "", 0) and ref in self.positions:
                 found[ref] = label
         return found
 
     def so_far(self, labels: Mapping[CaseRef, AnswerLabel]) -> LabelResult:
         """The judge compared with these labels."""
-        judged = {answer.ref: answer.passed for answer in self.answers.values()}
-        table = Confusion.of((label.passed, judged[ref]) for ref, label in labels.items())
-        return LabelResult(table, sum(judged.values()), len(judged))
+        pairs = ((label.passed, self.positions[ref]) for ref, label in labels.items())
+        table = Confusion.of((human, self.answers[at].passed) for human, at in pairs)
+        return LabelResult(table, self.passed, len(self.answers))
 
 
 class LabelResult(msgspec.Struct, frozen=True):
@@ -120,7 +127,7 @@ def _queues(store: Store, record: RunRecord) -> list[LabelQueue]:
     for use in record.judges:
         judged = by_judge.get((use.id, use.evaluator), [])
         Random(f"{record.id} {use.evaluator}").shuffle(judged)
-        queues.append(LabelQueue(use, {positions.shown(j.position): j for j in judged}))
+        queues.append(LabelQueue.of(use, {positions.shown(j.position): j for j in judged}))
     return queues
 
 

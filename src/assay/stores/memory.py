@@ -33,7 +33,8 @@ class MemoryStore:
         self._lock = threading.RLock()
         self._closed = False
         self._runs: dict[str, RunRecord] = {}
-        self._trials: dict[str, dict[tuple[int, int], TrialRecord]] = {}
+        #: By run, position and repeat.
+        self._trials: dict[str, dict[int, dict[int, TrialRecord]]] = {}
         #: The history of each baseline; the last run is the current one.
         self._baselines: dict[str, list[str]] = {}
         self._replies: dict[str, bytes] = {}
@@ -61,9 +62,9 @@ class MemoryStore:
                 future.set_exception(error)
                 return future
             for trial in trials:
-                known, key = self._trials[trial.run_id], (trial.position, trial.repeat)
-                if key not in known or not known[key].final:
-                    known[key] = trial
+                known = self._trials[trial.run_id].setdefault(trial.position, {})
+                if trial.repeat not in known or not known[trial.repeat].final:
+                    known[trial.repeat] = trial
         future.set_result(None)
         return future
 
@@ -105,12 +106,16 @@ class MemoryStore:
     ) -> Iterator[TrialRecord]:
         with self._open():
             self.run(run_id)
-            trials = sorted(self._trials[run_id].items())
+            known = self._trials[run_id]
+            # Few positions are looked up: sorting all for each case would take quadratic time.
+            few = positions is not None and len(positions) < len(known)
+            found = [p for p in positions or () if p in known] if few else sorted(known)
+            trials = [trial for p in found for _, trial in sorted(known[p].items())]
         return (
             trial
-            for (position, _), trial in trials
+            for trial in trials
             if (outcomes is None or trial.outcome in outcomes)
-            and (positions is None or position in positions)
+            and (positions is None or trial.position in positions)
         )
 
     def facts(self, run_id: str, positions: range | None = None) -> Iterator[TrialFacts]:

@@ -37,7 +37,7 @@ def label(number: int, time: str = "1", **more: Any) -> AnswerLabel:
 @pytest.fixture
 def queue() -> LabelQueue:
     order = (3, 0, 2, 1)
-    return LabelQueue(USE, {at: answer(at, passed=at != 2) for at in order})
+    return LabelQueue.of(USE, {at: answer(at, passed=at != 2) for at in order})
 
 
 def test_open_answers_come_in_order_and_from_the_start_again(queue: LabelQueue) -> None:

@@ -14,12 +14,20 @@ from assay.model.result import Outcome
 from assay.model.run import RunRecord, TrialRecord
 from assay.model.trials import shown_trial
 from assay.ports import Store
+from assay.redaction import cut
 from assay.server.pages.places import DEFAULT_SORT, case_list
 from assay.server.pages.places import case_page as page_of_case
 from assay.service.cases import case_facets, rows_of_page, trials_at
+from assay.text import duration, money
+from assay.web.content import visible
+from assay.web.environment import SIGNS
 
 #: How many rows are on a page without JavaScript.
 ROWS = 50
+#: How many rows the script gets at once.
+MORE_ROWS = 100
+#: The most characters of an id and of a reason, and the most tags of a row.
+MAX_ID, MAX_WHY, MAX_TAGS = 80, 240, 6
 #: What chips choose; the other terms of a filter stay as they are.
 _CHOSEN = frozenset({"outcome", "changed", "flaky"})
 #: The columns that can be sorted by, with the order of the first click, and their heads.
@@ -57,14 +65,19 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class ListedCase(msgspec.Struct, frozen=True):
-    """A row with what the list says about it. `sign` is its outcome or what became of it."""
+    """A row in words, for the page and for its script. `sign` is its outcome or change."""
 
-    row: CaseRow
-    sign: str
-    label: str
-    why: str
-    source: str
     address: str
+    sign: str
+    mark: str
+    label: str
+    id: str
+    source: str
+    why: str
+    tags: list[str]
+    score: str
+    cost: str
+    time: str
 
 
 class Head(msgspec.Struct, frozen=True):
@@ -167,7 +180,26 @@ def _listed(
     for number, row in enumerate(rows, place.first):
         why, source = why_and_source(trials[row.position])
         address = page_of_case(record.id, row.position, place.filter, place.sort, at=number)
-        yield ListedCase(row, sign_of(row), label_of(row), why, source, address)
+        yield ListedCase(
+            address,
+            sign_of(row),
+            SIGNS[sign_of(row)],
+            label_of(row),
+            visible(cut(row.id, MAX_ID)),
+            visible(source or row.suite),
+            visible(cut(why, MAX_WHY)),
+            [visible(tag) for tag in row.tags[:MAX_TAGS]],
+            "none" if row.score is None else f"{row.score:.2f}",
+            "" if row.cost_usd is None else money(row.cost_usd),
+            duration(row.latency_ms),
+        )
+
+
+def more_rows(place: Place, store: Store, record: RunRecord) -> list[ListedCase]:
+    """The rows from the number `at` on, for the script that shows only those in sight."""
+    where, sort = parse_filter(place.filter), parse_sort(place.sort)
+    rows = rows_of_page(store, record, where, sort, MORE_ROWS, skip=place.first)
+    return list(_listed(rows, place, store, record))
 
 
 class _Details(msgspec.Struct):

@@ -99,8 +99,7 @@ async def undo(request: Request) -> Response:
     if not mine:
         return RedirectResponse(_address(record, queue.judge.evaluator), 303)
     last = max(mine, key=lambda label: label.created_at)
-    ref = CaseRef(last.suite, last.case_id)
-    at = next(at for at, answer in queue.answers.items() if answer.ref == ref)
+    at = queue.positions[CaseRef(last.suite, last.case_id)]
     given = Labelled(False, author, queue.judge.evaluator)
     await asyncio.to_thread(remove_label, state.store, record, at, given)
     return RedirectResponse(_address(record, queue.judge.evaluator, at=str(at)), 303)

@@ -25,7 +25,7 @@ from assay.model.run import RunRecord
 from assay.model.run_result import RunResult
 from assay.ports import Store
 from assay.reporters.failure_groups import FailureGroup, FailureGroups
-from assay.reporters.words import baseline_of, facts, headline, verdict, warnings
+from assay.reporters.words import baseline_of, facts, opening, tone_of, verdict, warnings
 from assay.server.pages.case_lists import why_and_source
 from assay.server.pages.places import case_list
 from assay.service.cases import case_facets, case_rows, trials_at
@@ -59,8 +59,8 @@ class RunOverview(msgspec.Struct, frozen=True):
 
     word: str
     tone: str
-    headline: str
-    reasons: tuple[str, ...]
+    sentence: str
+    said: tuple[str, ...]
     facts: tuple[tuple[str, str], ...]
     warnings: tuple[tuple[str, str], ...]
     suites: list[RateRow]
@@ -112,12 +112,12 @@ def overview_of(record: RunRecord, store: Store, settings: Settings) -> RunOverv
     run = restored(record, store, settings)
     base = _base(record, store)
     groups, grouped = _groups(record, store)
-    compared = run.comparison
+    compared, (sentence, said) = run.comparison, opening(run)
     return RunOverview(
         word=verdict(run),
         tone=tone_of(verdict(run)),
-        headline=headline(run),
-        reasons=tuple(run.reasons),
+        sentence=sentence,
+        said=tuple(said),
         facts=tuple(facts(run)),
         warnings=tuple(warnings(run)),
         suites=_suites(run, base),
@@ -127,11 +127,6 @@ def overview_of(record: RunRecord, store: Store, settings: Settings) -> RunOverv
         comparison=compared,
         base="" if compared is None else baseline_of(run, compared),
     )
-
-
-def tone_of(word: str) -> str:
-    """The colour of a verdict."""
-    return {"passed": "better", "failed": "worse", "refused": "errored"}.get(word, "unclear")
 
 
 def _base(record: RunRecord, store: Store) -> RunRecord | None:

@@ -17,8 +17,8 @@ from assay.model.run import RunRecord
 from assay.registry import reporters
 from assay.results.run import result_of
 from assay.server.callers import caller_of
-from assay.server.envelope import ApiError
-from assay.server.pages.case_lists import CaseList, list_cases, read_place
+from assay.server.envelope import ApiError, success
+from assay.server.pages.case_lists import CaseList, list_cases, more_rows, read_place
 from assay.server.pages.live import live_of
 from assay.server.pages.overviews import MAX_RATES, RunOverview
 from assay.server.pages.places import compare_page, download, run_page
@@ -80,6 +80,14 @@ def _about(record: RunRecord, overview: RunOverview) -> list[tuple[str, str]]:
     return [*found, *((label, text) for label, text in known.items() if text)]
 
 
+async def get_rows(request: Request) -> Response:
+    """More rows of the list, as JSON for its script."""
+    state, record = state_of(request), await requested_run(request.path_params["id"], request)
+    place = read_place(record.id, dict(request.query_params))
+    rows = await state.scan(partial(more_rows, place, state.store, record), request)
+    return success(rows)
+
+
 async def get_file(request: Request) -> Response:
     """The cases that match a filter, as CSV or JSONL."""
     state, record = state_of(request), await requested_run(request.path_params["id"], request)
@@ -114,5 +122,6 @@ def _read(file: IO[bytes]) -> Iterator[bytes]:
 
 ROUTES = [
     page("/runs/{id}", get, *_LIST),
+    page("/runs/{id}/rows", get_rows, "filter", "sort", "at"),
     page("/runs/{id}/cases.{suffix}", get_file, "filter"),
 ]

@@ -18,10 +18,10 @@ from assay.errors import AssayError
 from assay.model.names import same_name
 from assay.model.run import RunRecord
 from assay.ports import Store
+from assay.reporters.words import because, tone_of
 from assay.server.callers import caller_of
 from assay.server.envelope import ApiError, invalid, sentence
 from assay.server.forms import read_form
-from assay.server.pages.overviews import tone_of
 from assay.server.pages.places import run_page
 from assay.server.pages.rendering import page, render
 from assay.server.run_requests import path_below
@@ -127,7 +127,7 @@ def _row(record: RunRecord, names: dict[str, list[str]]) -> ListedRun:
         [header.file or header.name for header in record.suites],
         rate_words(msgspec.convert(rate, Estimate)) if rate else "",
         f"{passed:,} of {passed + failed:,}" if passed + failed else "",
-        "; ".join(verdict.reasons),
+        because(verdict.reasons),
         str(record.options.get("baseline") or verdict.baseline or ""),
         names.get(record.id, []),
         _branch(record),

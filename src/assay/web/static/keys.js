@@ -13,6 +13,11 @@ export function bind(key, description, act) {
   bound.set(key, { description, act });
 }
 
+/** @param {string} key */
+export function unbind(key) {
+  bound.delete(key);
+}
+
 /** Binds the keys of all elements that have one. */
 export function bindLinks() {
   for (const element of document.querySelectorAll("[data-key]")) {

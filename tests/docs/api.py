@@ -1,0 +1,99 @@
+"""Writes docs/api.md: every public name with its signature and its docstring."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import assay
+from assay.model import keywords
+
+FILE = Path(__file__).resolve().parents[2] / "docs/api.md"
+HEAD = """# Python API
+
+Every public name of `assay`, with its signature and docstring. `make docs` writes this page.
+[Python](python.md) explains how the names are used together.
+"""
+#: Text between backticks, quotes and tags stays as it is; a page must not take `[x]` for a link.
+_LINK = re.compile(r"\[([^\]]*)\]\(")
+
+
+def signature_of(name: str, member: Any) -> str:
+    """The signature, without the modules of annotations; of a class only the names."""
+    try:
+        found = inspect.signature(member)
+    except (TypeError, ValueError):
+        return name
+    if inspect.isclass(member):  # the types of its fields are in the table of its page
+        given = (p.name if p.default is p.empty else f"{p.name}=..." for p in parameters_of(found))
+        return textwrap.fill(f"{name}({', '.join(given)})", 90, subsequent_indent="    ")
+    # A set has no order, and objects show where they are in memory.
+    text = re.sub(r"frozenset\(\{.*?\}\)|<[^<>]*>", "...", str(found))
+    return name + re.sub(r"\b(?:[a-z_]\w*\.)+(?=[A-Z])", "", text).replace("'", "")
+
+
+def parameters_of(signature: inspect.Signature) -> list[inspect.Parameter]:
+    return [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+
+
+def methods_of(cls: type) -> list[tuple[str, Any]]:
+    """The public methods and properties that the class itself or a base of ours documents."""
+    members = inspect.getmembers_static(cls)
+    return [
+        (name, member)
+        for name, member in members
+        if not name.startswith("_") and _is_ours(member) and inspect.getdoc(member)
+    ]
+
+
+def _is_ours(member: Any) -> bool:
+    function = getattr(member, "fget", None) or getattr(member, "__func__", member)
+    module = getattr(function, "__module__", None) or ""
+    return inspect.isfunction(function) and module.startswith("assay.")
+
+
+def entry(name: str) -> str:
+    """The section of a name."""
+    member = getattr(assay, name)
+    head = "class " if inspect.isclass(member) else ""
+    lines = [f"## {name}", "", "```text", head + signature_of(name, member), "```", ""]
+    lines += [_plain(inspect.getdoc(member) or ""), ""]
+    if keys := keys_of(member):
+        lines += [f"Keywords: {', '.join(f'`{key}`' for key in keys)}.", ""]
+    if inspect.isclass(member):
+        for method, function in methods_of(member):
+            first = (inspect.getdoc(function) or "").partition("\n\n")[0].replace("\n", " ")
+            lines.append(f"- `{method}`: {_plain(first)}")
+        lines.append("")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def keys_of(member: Any) -> list[str]:
+    """The keywords of a function, those of the base of its TypedDict included."""
+    annotations = getattr(member, "__annotations__", {})
+    found = re.search(r"Unpack\[(?:keys_of\.)?(\w+)\]", str(annotations))
+    if found is None:
+        return []
+    return list(getattr(keywords, found[1]).__annotations__)
+
+
+def _plain(text: str) -> str:
+    """A docstring as Markdown: its indented examples as code."""
+    parts = []
+    for part in text.split("\n\n"):
+        code = re.match(r"(?:\w+ = |\w+\()", part) and "\n" not in part.strip("\n")
+        parts.append(f"```text\n{part}\n```" if code and part.endswith(")") else part)
+    return _LINK.sub(r"\\[\1](", "\n\n".join(parts)).replace("<", "&lt;")
+
+
+def page() -> str:
+    """The whole page."""
+    names = [name for name in assay.__all__ if name != "__version__"]
+    return HEAD + "".join(f"\n{entry(name)}" for name in names)
+
+
+if __name__ == "__main__":
+    FILE.write_text(page(), encoding="utf-8")
