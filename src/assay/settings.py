@@ -100,6 +100,7 @@ class Config(Shape):
     """The keys of assay.yaml; an environment variable, ASSAY_<KEY>, overrides each scalar one."""
 
     allow_outside_root: Flag = False
+    allow_tools_over_rest: Flag = False
     seed_manifest: Annotated[Text, AfterValidator(_below_root)] = "evals/seed-manifest.json"
     targets: Annotated[list[TargetEntry], AlsoCheck(_duplicate_names)] = Empty(list)
     judge: Annotated[

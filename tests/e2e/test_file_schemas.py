@@ -37,6 +37,18 @@ def test_the_configuration_of_an_example_fits(file: Path) -> None:
     [
         {"targets": [{"name": "a", "provider": "openai", "model": "m", "temperature": 0}]},
         {"targets": [{"name": "a", "provider": "cli", "command_template": "agent {PROMPT}"}]},
+        {
+            "allow_tools_over_rest": True,
+            "targets": [
+                {
+                    "name": "a",
+                    "provider": "anthropic",
+                    "model": "m",
+                    "tools": ["python:os.path:join", {"name": "b"}],
+                    "tool_timeout_seconds": 5,
+                }
+            ],
+        },
         {"judge": "openai:gpt-6-sol", "store": "sqlite:x.db", "tools": "tools.json"},
         {"judge": {"provider": "anthropic", "model": "m"}},
         {"defaults": {"workers": 3, "timeout": 5, "tag": "slow", "tier": ["golden"]}},
@@ -58,6 +70,7 @@ def test_a_right_configuration_fits_and_loads(place: Any, config: dict[str, Any]
         {"targets": [{"name": "a", "provider": "opnai"}]},
         {"targets": [{"name": "a", "provider": "openai"}]},
         {"targets": [{"name": "a", "provider": "openai", "model": "m", "temprature": 0}]},
+        {"targets": [{"name": "a", "provider": "openai", "model": "m", "tools": ["os.path:join"]}]},
         {"judge": {"provider": "anthropic", "modle": "m"}},
         {"defaults": {"wrokers": 3}},
         {"defaults": {"workers": 0}},

@@ -24,6 +24,8 @@ from assay.stores.memory import MemoryStore
 from server.conftest import ADDRESS, Agent
 from server.test_test_cases import create, refused
 from timeouts import WAIT_SECONDS
+from unit import provider_server as provider
+from unit.provider_server import ProviderServer
 
 SUITES = {"suites": ["evals/capitals.eval.yaml"]}
 FRANCE = {"input": "capital of France?", "expected_output": "Paris", "tags": ["geography"]}
@@ -252,6 +254,27 @@ INTRUSIONS: list[tuple[dict[str, Any], str]] = [
     ({"options": {"workers": 5000.0}}, "'workers' is 5000; at most 1000"),
     ({"options": {"repeat": 5e3}}, "at most 1000"),
 ]
+
+
+def test_models_call_functions_only_if_the_configuration_allows_it(
+    project: Settings, store: Store, agent: Agent
+) -> None:
+    made = {"function": {"name": "answer", "arguments": '{"message": "France"}'}, "id": "1"}
+    call = provider.sends(provider.openai({"tool_calls": [made]}))
+    with ProviderServer(call, provider.says("Paris")) as server:
+        tools = "[python:agent_of_the_server_tests:answer]"
+        entry = f"{{name: m, provider: openai, model: m, base_url: '{server.openai}'"
+        config = f"targets: [{entry}, tools: {tools}}}]\n"
+        request = SUITES | {"target": "m", "options": {"limit": 1, "seed": 1}}
+        (project.root / "assay.yaml").write_text(config)
+        with TestClient(create_app(Settings.find(project.root), store), ADDRESS) as client:
+            message = refused(client.post("/api/runs", json=request), 400, "INVALID_INPUT")
+            assert "allow_tools_over_rest" in message
+            assert (agent.asked, server.bodies) == ([], [])
+        (project.root / "assay.yaml").write_text(f"allow_tools_over_rest: true\n{config}")
+        with TestClient(create_app(Settings.find(project.root), store), ADDRESS) as client:
+            assert finished(client, request)["status"] == "finished"
+            assert agent.asked == ["France"]
 
 
 @pytest.mark.parametrize(("more", "message"), INTRUSIONS)

@@ -14,7 +14,8 @@ _NAME = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
 REFERENCE = f"{_NAME}:{_NAME}"
 
 
-def _check_reference(value: str) -> str:
+def check_reference(value: str) -> str:
+    """The reference of a validated field, in the form above."""
     """The reference; a file of the project, `package/module.py:function`, is also accepted."""
     file, dot_py, function = value.partition(".py:")
     if dot_py:
@@ -25,4 +26,4 @@ def _check_reference(value: str) -> str:
     return value
 
 
-Function = Annotated[Text, AfterValidator(_check_reference)]
+Function = Annotated[Text, AfterValidator(check_reference)]

@@ -29,7 +29,7 @@ OWN_KEYS = ("id", "tags", "metadata")
 REPLACED = (
     *("description", "input_messages", "input", "expected_messages", "expected_output"),
     *("expected_outcome", "outcome", "criteria", "rubrics", "expect"),
-    *("evaluators", "assert", "assertions", "execution"),
+    *("evaluators", "assert", "assertions", "execution", "stubs"),
 )
 
 _NAME = re.compile(r"[A-Za-z_]\w*")

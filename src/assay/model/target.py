@@ -79,9 +79,15 @@ class TargetSpec(RateLimits):
         return iter(())
 
     @property
+    def calls_functions(self) -> bool:
+        """Can its model call functions of the project? Over REST, only if a setting allows it."""
+        return False
+
+    @property
     def identity(self) -> str:
         """The settings that affect its answers: all but secrets, limits and names."""
         hidden = {"api_key", "headers", "prices", "name", "timeout_seconds"}
+        hidden |= {"tool_timeout_seconds"}
         hidden |= RateLimits.model_fields.keys()
         return self.model_dump_json(exclude=hidden, warnings="none")
 

@@ -45,12 +45,14 @@ class _Messages:
         key = spec.api_key.get_secret_value() if spec.api_key else ""
         self.name = spec.label
         self._spec = spec
+        self._functions = spec.functions()
+        self._tools = (*spec.definitions, *self._functions.definitions)
         self._url = f"{spec.base_url}/v1/messages"
         headers = {"anthropic-version": API_VERSION}
         self._http = spec.client({**headers, "x-api-key": key} if key else headers)
 
     async def ask(self, request: Request) -> Observation:
-        return await converse(self, request, self._spec.tools)
+        return await converse(self, request, self._tools, self._functions)
 
     def requests(self, seen: Observation) -> int:
         return seen.llm_calls or 1
@@ -60,6 +62,7 @@ class _Messages:
         return self._observation(reply, by_tool=request.reply_schema is not None)
 
     async def close(self) -> None:
+        await self._functions.close()
         await self._http.close()
 
     def opening(self, request: Request) -> Body:
@@ -80,7 +83,7 @@ class _Messages:
             raise TargetError("the input has system messages only; the model needs a question")
         if system:
             body["system"] = system
-        return body | self._tools(request, transcript) | self._spec.extra_body
+        return body | self._tool_keys(request, transcript) | self._spec.extra_body
 
     def continued(self, body: Body, turn: Turn) -> Body:
         """Blocks go back unchanged but for missing ids, as thinking blocks are signed."""
@@ -92,7 +95,7 @@ class _Messages:
         echo = {"role": "assistant", "content": blocks}
         return {**body, "messages": [*body["messages"], echo, _results(turn.answers)]}
 
-    def _tools(self, request: Request, transcript: Sequence[Step]) -> Body:
+    def _tool_keys(self, request: Request, transcript: Sequence[Step]) -> Body:
         """The tools, also those that the input calls; a reply schema is one that must be called."""
         if request.reply_schema is not None:
             schema = dict(request.reply_schema)
@@ -100,7 +103,7 @@ class _Messages:
             return {"tools": [tool], "tool_choice": {"type": "tool", "name": REPLY_TOOL}}
         called = [answer.call.tool for step in transcript for answer in step.answers]
         stubs = request.case.stubs if request.case else ()
-        tools = offered(self._spec.tools, [*stubs, *called])
+        tools = offered(self._tools, [*stubs, *called])
         return {"tools": [tool.wire("input_schema") for tool in tools]} if tools else {}
 
     def _observation(self, reply: HttpReply, *, by_tool: bool) -> Observation:

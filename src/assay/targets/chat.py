@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field, SecretStr
 
-from assay.errors import TargetError
+from assay.errors import TargetError, UsageError
 from assay.model.message import ContentPart, Message
 from assay.model.target import Need, Price, TargetSpec
 from assay.ports import Request
 from assay.targets.address import is_address
-from assay.targets.tools import ToolDefinitions
+from assay.targets.functions import ToolFunctions
+from assay.targets.tools import ToolDefinition, Tools
 from assay.wire.fields import AtLeastOne, Empty, Json, Number, Positive, Rate, Text
 from assay.wire.validation_errors import problem
 
@@ -57,7 +58,8 @@ class ChatTarget(TargetSpec):
     max_tokens: AtLeastOne | None = None
     timeout_seconds: Positive | None = None
     headers: dict[str, Secret] = Empty(dict)
-    tools: ToolDefinitions = ()
+    tools: Tools = ()
+    tool_timeout_seconds: Positive = 30.0
     extra_body: dict[str, Json] = Empty(dict)
     prices: dict[str, Price] = Empty(dict)
 
@@ -73,6 +75,24 @@ class ChatTarget(TargetSpec):
         # A self-hosted server may need no key.
         if given or self.base_url == type(self).model_fields["base_url"].default:
             yield Need("key", self.key_variable, given=given)
+
+    @property
+    def calls_functions(self) -> bool:
+        return any(isinstance(tool, str) for tool in self.tools)
+
+    def functions(self) -> ToolFunctions:
+        """The functions under `tools`; raises UsageError if one cannot be used."""
+        # The functions are imported here, which checking the settings must not do.
+        named = [str(tool) for tool in self.tools if isinstance(tool, str)]
+        found = ToolFunctions(named, self.tool_timeout_seconds)
+        names = [tool.name for tool in (*self.definitions, *found.definitions)]
+        if twice := next((name for name in names if names.count(name) > 1), ""):
+            raise UsageError(f"{self.label}: the tool {twice!r} is defined twice")
+        return found
+
+    @property
+    def definitions(self) -> tuple[ToolDefinition, ...]:
+        return tuple(tool for tool in self.tools if not isinstance(tool, str))
 
     def client(self, headers: Mapping[str, str]) -> HttpClient:
         """A client with the provider's headers, overridden by the user's."""

@@ -13,6 +13,7 @@ from assay.model.stubs import DEFAULT_MAX_TURNS
 from assay.observations.measures import total
 from assay.observations.pairing import NO_RESULT, last_said
 from assay.ports import Request
+from assay.targets.functions import ToolFunctions
 from assay.targets.toolbox import Toolbox, not_provided
 from assay.targets.tools import Answer, ToolDefinition, offered
 from assay.text import count
@@ -47,14 +48,16 @@ class Turn(msgspec.Struct, frozen=True):
     answers: tuple[Answer, ...]
 
 
-async def converse(model: Model, request: Request, tools: Sequence[ToolDefinition]) -> Observation:
+async def converse(
+    model: Model, request: Request, tools: Sequence[ToolDefinition], functions: ToolFunctions
+) -> Observation:
     """The answer to a question, after the calls of the model were answered.
 
     The observation is an error if the model calls a tool that nothing provides.
     """
     case, body = request.case, model.opening(request)
     stubs = case.stubs if case else {}
-    box, turns = Toolbox(stubs), list[Turn]()
+    box, turns = Toolbox(stubs, functions), list[Turn]()
     most = (case and case.max_turns) or DEFAULT_MAX_TURNS
     while True:
         seen = await model.reply(body, request)

@@ -42,12 +42,14 @@ class _ChatCompletions:
         key = spec.api_key.get_secret_value() if spec.api_key else ""
         self.name = spec.label
         self._spec = spec
+        self._functions = spec.functions()
+        self._tools = (*spec.definitions, *self._functions.definitions)
         self._url = f"{spec.base_url}/chat/completions"
         self._http = spec.client({"Authorization": f"Bearer {key}"} if key else {})
         self._takes_schema = True
 
     async def ask(self, request: Request) -> Observation:
-        return await converse(self, request, self._spec.tools)
+        return await converse(self, request, self._tools, self._functions)
 
     def requests(self, seen: Observation) -> int:
         return seen.llm_calls or 1
@@ -55,7 +57,7 @@ class _ChatCompletions:
     def opening(self, request: Request) -> Body:
         messages = [wire for step in steps(request.messages) for wire in _messages(step)]
         body = {"model": self._spec.model, "messages": messages, **self._spec.sampling("seed")}
-        tools = offered(self._spec.tools, request.case.stubs if request.case else ())
+        tools = offered(self._tools, request.case.stubs if request.case else ())
         if tools and request.reply_schema is None:
             functions = [tool.wire("parameters") for tool in tools]
             body["tools"] = [{"type": "function", "function": each} for each in functions]
@@ -82,6 +84,7 @@ class _ChatCompletions:
         return {**body, "messages": [*body["messages"], echo, *_results(turn.answers)]}
 
     async def close(self) -> None:
+        await self._functions.close()
         await self._http.close()
 
     def _observation(self, reply: HttpReply) -> Observation:

@@ -29,7 +29,12 @@ _METHODS: tuple[tuple[str, dict[str, Any]], ...] = (
 
 def record_of(value: Any) -> Any:
     """A copy of the value as JSON; raises TypeError or ValueError if it cannot be converted."""
-    return json.loads(json.dumps(_unfolded(value), allow_nan=False, default=_dumped))
+    return json_of(_unfolded(value))
+
+
+def json_of(value: Any) -> Any:
+    """A copy as JSON, of its own shape; raises TypeError, ValueError or RecursionError."""
+    return json.loads(json.dumps(value, allow_nan=False, default=_dumped))
 
 
 def _unfolded(value: Any) -> Any:

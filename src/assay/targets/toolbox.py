@@ -12,6 +12,7 @@ from assay.model.message import ToolCall
 from assay.model.stubs import StubEntry, entries_of
 from assay.observations.pairing import NO_RESULT
 from assay.redaction import cut
+from assay.targets.functions import ToolFunctions
 from assay.targets.tools import Answer, failed, succeeded
 
 #: Longer names in messages are cut: they come from a model.
@@ -52,20 +53,23 @@ def _matches(matcher: Comparison | None, arguments: Any) -> bool:
 class Toolbox:
     """Answers the calls of one trial."""
 
-    def __init__(self, stubs: Mapping[str, Any]) -> None:
+    def __init__(self, stubs: Mapping[str, Any], functions: ToolFunctions) -> None:
+        self._functions = functions
         self._stubs = {tool: _Stub(stub) for tool, stub in stubs.items()}
 
     def __bool__(self) -> bool:
-        return bool(self._stubs)
+        return bool(self._stubs or self._functions)
 
     def provides(self, tool: str) -> bool:
         """Can it answer? The stubs answer a call of any other tool with an error."""
-        return bool(self._stubs)
+        return bool(self._stubs) or tool in self._functions
 
     async def answer(self, call: ToolCall) -> Answer:
         """The call with its result, or with the error that the model is told."""
         call = call.replace(notes=tuple(note for note in call.notes if note != NO_RESULT))
         stub = self._stubs.get(call.tool)
+        if stub is None and call.tool in self._functions:
+            return await self._functions.answer(call)
         if stub is None:
             return failed(call, f"there is no stub for the tool {call.tool!r}")
         entry = stub.entry_for(call)

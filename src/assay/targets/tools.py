@@ -7,14 +7,17 @@ from collections.abc import Iterable
 from typing import Annotated, Any
 
 import msgspec
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field, WrapValidator
 
+from assay.model.function import check_reference
 from assay.model.json_schema import check_schema
 from assay.model.message import ToolCall
 from assay.wire.fields import Json, Text
 from assay.wire.shape import Shape
-from assay.wire.validation_errors import AlsoCheck, repeated
+from assay.wire.validation_errors import AlsoCheck, problem, repeated, shown
 
+#: What the name of a function begins with, in place of a definition.
+PREFIX = "python:"
 #: The schema of a tool's parameters if only its name is known.
 ANYTHING: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": True}
 
@@ -36,7 +39,23 @@ def _repeated(raw: Any) -> Iterable[Any]:
     return repeated(raw, "the tool {} is defined twice", "name")
 
 
-ToolDefinitions = Annotated[tuple[ToolDefinition, ...], AlsoCheck(_repeated)]
+def _function_or_definition(raw: Any, handler: Any) -> Any:
+    if not isinstance(raw, str):
+        return handler(raw)
+    if not raw.startswith(PREFIX):
+        message = f"is {shown(raw)}, neither a mapping nor 'python:' and a function"
+        raise problem("wrong-value", message, "for example python:my_tools:get_weather")
+    return PREFIX + check_reference(raw.removeprefix(PREFIX))
+
+
+_REFERENCE = Annotated[str, Field(pattern=f"^{PREFIX}.*:")]
+#: A definition, or the name of a function of the project: `python:module:function`.
+Tool = Annotated[
+    ToolDefinition,
+    WrapValidator(_function_or_definition, json_schema_input_type=_REFERENCE | ToolDefinition),
+]
+#: What a target has under `tools`; in values, each is a ToolDefinition or a text.
+Tools = Annotated[tuple[Tool, ...], AlsoCheck(_repeated)]
 
 
 def offered(tools: Iterable[ToolDefinition], names: Iterable[str]) -> list[ToolDefinition]:

@@ -23,6 +23,7 @@ WARM = """
       expect: {responseContains: ["{{seed:a.b}} {{city}}", "{{{{city}}"]}
       rubrics: ["names {{city}}"]
       evaluators: [{type: latency, threshold: "{{ms}}"}]
+      stubs: {weather: [{args: {city: "{{city}}"}, result: "{{t}}"}]}
       vars:
         - {city: Oslo, t: [1, null], ms: 5}
         - {id: south, city: Rome, t: warm, ms: 6, tags: [hot], metadata: {k: v}}
@@ -40,6 +41,7 @@ def test_a_row_is_a_case(project: Any) -> None:
     assert latency.threshold == 6
     assert rubric.rubrics[0].description == "names Rome"
     assert expect.responseContains == ["{{seed:a.b}} Rome", "{{city}}"]
+    assert first.stubs == {"weather": [{"args": {"city": "Oslo"}, "result": [1, None]}]}
     assert (second.tags, second.metadata) == (("hot",), {"k": "v"})
     assert first.origin.line == second.origin.line == 1
     assert second.origin_of("evaluators.0.threshold").line == 7

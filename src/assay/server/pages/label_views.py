@@ -17,7 +17,7 @@ from assay.service.calibration import why_not_corrected
 from assay.service.labelling import NEXT, Criterion, LabelQueue, LabelResult, criteria
 from assay.stats.calibration import agreement, kappa, sensitivity, specificity
 from assay.stats.estimates import Estimate
-from assay.text import points
+from assay.text import count, points
 from assay.web.content import answer_html
 
 
@@ -75,7 +75,9 @@ def standing_of(
         table.n,
         confusion_square(table),
         corrected_rates(raw, corrected, result.judged, table.n),
-        rate_words(corrected) if corrected else f"not known: {why_not_corrected(table)}",
+        f"{rate_words(corrected)} of {count(result.judged, 'answer')}"
+        if corrected
+        else f"not known: {why_not_corrected(table)}",
         _outlook(result),
         [
             ("both say the same", f"{agreed:,} of {table.n:,}: {rate_words(agreement(table))}"),

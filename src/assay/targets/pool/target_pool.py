@@ -171,8 +171,18 @@ class TargetPool:
         if key not in self._connected:
             spec = get_spec()
             check_needs(spec)
+            self._check_functions(spec)
             self._connected[key] = self._retrying(connected(spec), spec.identity, spec)
         return self._connected[key]
+
+    def _check_functions(self, spec: TargetSpec) -> None:
+        """A server's models call functions of the project only if the configuration says so."""
+        settings = self.settings
+        served = settings.bounds is not None and not settings.config.allow_tools_over_rest
+        if served and spec.calls_functions:
+            message = f"the target {spec.label!r} has Python functions as tools"
+            hint = "set allow_tools_over_rest in assay.yaml to allow that"
+            raise UsageError(f"{message}, which runs over REST may not call: {hint}")
 
     def _retrying(self, target: Target, identity: str, limits: RateLimits) -> RetryingTarget:
         limiter = self._limiter(identity or target.name, limits)
