@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from assay.model.events import TrialFinished
 from assay.ports import Store
 from assay.server.app import create_app
 from assay.server.feed import Progress, Snapshot
-from assay.server.pages.live import texts_of
+from assay.server.pages.live import described, texts_of
 from assay.server.security import Access
 from assay.server.tokens import tokens_of
 from assay.settings import Settings
@@ -135,3 +136,13 @@ def test_evidence_is_shown_against_its_limit(running: TestClient, agent: Agent) 
         "left": "about 3.0 s",
         "evidence": "3.25 of 20 that decide it",
     }
+
+
+def test_new_failures_are_written_in_the_stream_as_on_the_page(
+    running: TestClient, store: Store
+) -> None:
+    record = store.run(finished(running, SUITES)["runId"])
+    failed = TrialFinished(0, 0, "evals/a", "\u202e" + "x" * 500, "failed", 1.0)
+    (found,) = described(Snapshot(Progress.begin(), failures=(failed,)), record, store).failures
+    assert found.id.startswith("\\u202exxx")
+    assert len(found.id) < 150

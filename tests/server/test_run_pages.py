@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 
 from assay.ports import Store
 from assay.server.app import create_app
+from assay.server.pages import runs
 from assay.settings import Settings
 from server.conftest import ADDRESS, Agent
 from server.test_pages import BROWSER, addresses, read_page
@@ -63,6 +64,28 @@ def test_runs_are_filtered_by_target_suite_and_branch(running: TestClient) -> No
     assert "Query parameter" in read_page(running, "/?traget=x", 400)
 
 
+def test_pages_of_filtered_runs_keep_the_filter(
+    running: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "ROWS", 1)
+    finished(running, SUITES)
+    finished(running, SUITES)
+    (older,) = (a for a in addresses(read_page(running, "/?target=agent"), "a") if "before=" in a)
+    assert "/?target=agent" in addresses(read_page(running, older), "a")
+
+
+def test_a_search_for_runs_that_was_cut_off_can_go_on(
+    running: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "MAX_SEARCHED", 1)
+    wanted = finished(running, SUITES | {"target": "other"})["runId"]
+    finished(running, SUITES)
+    page = read_page(running, "/?target=other")
+    assert "None of 1 runs matches" in text_of(page)
+    (older,) = {address for address in addresses(page, "a") if "before=" in address}
+    assert f"/runs/{wanted}" in addresses(read_page(running, older), "a")
+
+
 def test_a_run_page_says_the_verdict_in_the_words_of_the_report(running: TestClient) -> None:
     run = finished(running, SUITES)
     shown = text_of(read_page(running, f"/runs/{run['runId']}"))
@@ -70,7 +93,7 @@ def test_a_run_page_says_the_verdict_in_the_words_of_the_report(running: TestCli
     assert "1 of 2 judged cases passed." in shown
     assert "50 % (95 % interval 9.5 % to 90.5 %, wilson)" in shown
     assert "100 % (2 of 2 cases judged)" in shown
-    assert "Why cases failed 1 failure" in shown
+    assert "Why cases did not pass 1 case" in shown
     assert "1 to 2 of 2" in shown
 
 

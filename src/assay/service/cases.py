@@ -61,11 +61,6 @@ def case_page(
     return CasePage(rows, cases.facets(where), last)
 
 
-def shown_position(store: Store, record: RunRecord, stored_position: int) -> int:
-    """The position that users see of a case at a position in the store."""
-    return _Cases(store, record).positions.shown(stored_position)
-
-
 def rows_of_page(
     store: Store,
     record: RunRecord,

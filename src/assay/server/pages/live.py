@@ -14,6 +14,8 @@ from assay.charts.intervals import rate_words
 from assay.errors import NotInStore
 from assay.model.result import Outcome
 from assay.model.run import RunRecord
+from assay.ports import Store
+from assay.redaction import cut
 from assay.server.feed import HEARTBEAT_SECONDS, Progress, ServerSentEvent, Snapshot
 from assay.server.pages.places import case_page, run_page
 from assay.server.pages.rendering import page
@@ -22,13 +24,16 @@ from assay.server.run_manager import is_unfinished
 from assay.server.runs import POLL_SECONDS, STREAM, EventStream, cancel, requested_run
 from assay.server.schemas import uuid_or_none
 from assay.server.state import State, state_of
-from assay.service.cases import shown_position
+from assay.service.cases import positions_in
 from assay.stats.proportions import wilson
 from assay.stats.sequential import Sequential
 from assay.text import count, duration, money
+from assay.web.content import visible
 
 #: How often a stream is updated, and how many runs it may follow.
 SECONDS, MAX_RUNS = 0.25, 20
+#: The most characters of an id.
+MAX_ID = 120
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -53,18 +58,22 @@ async def live_of(record: RunRecord, state: State) -> Live:
     """Where a run is now: known here, or else counted from the store."""
     handle = state.run_manager.find(record.id)
     if handle is not None:
-        return described(handle.feed.snapshot(), record, state)
+        found = handle.feed.snapshot()
+        # The positions of a stream are found by reading what it has so far.
+        quick = not found.failures or all(suite.cases is not None for suite in record.suites[:-1])
+        return await state.read(partial(described, found, record, state.store), quick=quick)
     progress = await state.scan(partial(progress_of, state.store, record))
-    return described(Snapshot(progress), record, state)
+    return described(Snapshot(progress), record, state.store)
 
 
-def described(found: Snapshot, record: RunRecord, state: State) -> Live:
+def described(found: Snapshot, record: RunRecord, store: Store) -> Live:
     """The snapshot in words, with links to its failures."""
+    positions = positions_in(store, record)
     failures = [
         Failure(
-            trial.case_id,
+            visible(cut(trial.case_id, MAX_ID)),
             trial.outcome,
-            case_page(record.id, shown_position(state.store, record, trial.position)),
+            case_page(record.id, positions.shown(trial.position)),
         )
         for trial in found.failures
     ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -37,6 +36,10 @@ _FILTERS = ("target", "suite", "branch")
 _MAX_OFFERED = 200
 
 
+def _address(given: dict[str, str]) -> str:
+    return "/?" + urlencode(given) if given else "/"
+
+
 class ListedRun(msgspec.Struct, frozen=True):
     """A run in the list. `rate` has its interval, and `judged` is what it is of."""
 
@@ -56,7 +59,7 @@ class ListedRun(msgspec.Struct, frozen=True):
 
     def filter(self, name: str, value: str) -> str:
         """The list of runs that have this value in common with it."""
-        return "/?" + urlencode({name: value})
+        return _address({name: value})
 
 
 async def get(request: Request) -> Response:
@@ -64,28 +67,28 @@ async def get(request: Request) -> Response:
     state, given = state_of(request), dict(request.query_params)
     listed, next_id = await asyncio.to_thread(partial(_listed, state.store, given))
     wanted = {name: given[name] for name in _FILTERS if given.get(name)}
-    follow = "/?" + urlencode({**wanted, "before": next_id}) if next_id else ""
+    follow = _address(wanted | {"before": next_id}) if next_id else ""
     return render(
         "runs.html",
         request,
         runs=listed,
         given=wanted,
         next=follow,
-        first="/" if given.get("before") else "",
+        first=_address(wanted) if given.get("before") else "",
         may_start=caller_of(request).may_write,
         searched=MAX_SEARCHED,
     )
 
 
 def _listed(store: Store, given: dict[str, str]) -> tuple[list[ListedRun], str]:
-    """The runs of a page, and the last id of it if there are more."""
+    """The runs of a page, and the last id that was looked at if there may be more."""
     names: dict[str, list[str]] = {}
     for name, run_id in store.baselines().items():
         names.setdefault(run_id, []).append(name)
     found: list[RunRecord] = []
     last = ""
-    for record in islice(_from(store, given.get("before") or None), MAX_SEARCHED):
-        if len(found) == ROWS:
+    for number, record in enumerate(_from(store, given.get("before") or None)):
+        if len(found) == ROWS or number == MAX_SEARCHED:
             return [_row(record, names) for record in found], last
         last = record.id
         if _matches(record, given):
