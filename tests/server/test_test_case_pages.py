@@ -216,6 +216,14 @@ def test_ticked_test_cases_are_run_with_a_target(running: TestClient) -> None:
     assert (run["target"], len(case["trials"])) == ("other", 2)
 
 
+def test_a_test_case_that_is_ticked_twice_is_run_once(running: TestClient) -> None:
+    made = create(running)["id"]
+    address = send(running, f"{PAGE}/run", {f"case-{made}": "on", f"case-{made.upper()}": "on"})
+    run_id = address.removeprefix("/runs/")
+    running.get(f"/api/runs/{run_id}/events")
+    assert len(running.get(f"/api/runs/{run_id}/results").json()["data"]["results"]) == 1
+
+
 def test_all_of_a_tag_are_run(running: TestClient) -> None:
     made = [create(running, input=f"{number}?", tags=[f"t{number % 2}"]) for number in range(4)]
     address = send(running, f"{PAGE}/run", {"which": "all", "tag": "t1", "repeat": ""})
@@ -233,6 +241,8 @@ def test_all_of_a_tag_are_run(running: TestClient) -> None:
         ({"which": "ticked", f"case-{'0' * 8}-{'0000-' * 3}{'0' * 12}": "on"}, "is not a test"),
         ({"which": "all", "target": "nobody"}, "nobody"),
         ({"which": "all", "target": "python:os:system"}, "python:os:system"),
+        ({"which": "all", "target": "x" * 5000}, "cannot be one"),
+        ({"which": "all", "target": "agent\0"}, "cannot be one"),
         ({"which": "all", "repeat": "1001"}, "at most 1000 is allowed here"),
     ],
 )

@@ -86,6 +86,7 @@ def test_without_runs_it_says_what_makes_one(client: TestClient) -> None:
         ("target=agnet", "no run has a target 'agnet'; did you mean 'agent'"),
         ("suite=x", "no run has a suite 'x'"),
         ("last=0", "it must be a number from 1 to 60"),
+        (f"last=000000006{'9' * 5000}", "it must be a number from 1 to 60"),
         ("last=many", "it must be a number from 1 to 60"),
         ("sweet=x", "is not known"),
     ],

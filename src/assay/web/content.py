@@ -22,14 +22,15 @@ MAX_DRAWN = 100_000
 _MAX_LINE = 4000
 #: The most entries of a list or an object, and how deep they are drawn.
 _MAX_ENTRIES, _MAX_DEPTH = 500, 20
-_FENCE = re.compile(r" {0,3}(```+|~~~+)[^`]*")
+# No two repetitions that follow each other match the same text: it would take quadratic time.
+_FENCE = re.compile(r" {0,3}(?:```+|~~~)[^`]*")
 _HEADING = re.compile(r"(#{1,6}) +(.*)")
 _BULLET = re.compile(r" *[-*+] +(.*)")
 _NUMBERED = re.compile(r" *[0-9]{1,9}[.)] +(.*)")
 _QUOTE = re.compile(r" {0,3}> ?(.*)")
-_RULER = re.compile(r"\|?[ :|-]*-[ :|-]*")
+_RULER = re.compile(r"(?=[^-]*-)[ :|-]+")
 _MARKS = re.compile(
-    r"(?P<ticks>`+)(?P<code>[^`]{1,500})(?P=ticks)"
+    r"(?<!`)(?P<ticks>`+)(?P<code>[^`]{1,500})(?P=ticks)"
     r"|\*\*(?P<strong>[^*]{1,500})\*\*|\*(?P<em>[^*\s][^*]{0,500})\*"
     r"|!?\[(?P<text>[^\[\]]{0,300})\]\((?P<to>[^()\s]{1,500})\)"
 )

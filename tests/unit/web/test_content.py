@@ -91,3 +91,10 @@ def test_hostile_text_takes_no_time(piece: str) -> None:
     answer_html(piece * (99_000 // len(piece)))
     answer_html((piece * 1000 + "\n") * (90 // len(piece)))
     assert time.process_time() - before < 5
+
+
+@pytest.mark.parametrize("text", ["~" * 99_000 + "`", "a|b\n" + "-" * 99_000 + "x"])
+def test_a_line_that_is_almost_a_mark_takes_no_time(text: str) -> None:
+    before = time.process_time()
+    answer_html(text)
+    assert time.process_time() - before < 5

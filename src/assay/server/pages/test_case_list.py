@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import msgspec
+from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
@@ -20,6 +21,7 @@ from assay.ports import Store
 from assay.server.envelope import ApiError, invalid, sentence
 from assay.server.forms import read_form
 from assay.server.pages.rendering import render
+from assay.server.requests import quoted
 from assay.server.run_requests import parse_run_request
 from assay.server.schemas import MAX_IDS, NewRun, uuid_or_none
 from assay.server.state import state_of
@@ -77,19 +79,23 @@ async def run_selection(request: Request) -> Response:
 
 def _request(form: Mapping[str, str], store: Store) -> NewRun:
     """The request of a form; raises ApiError if it chooses nothing."""
-    ids = [name.removeprefix(_BOX) for name in form if name.startswith(_BOX)]
+    sent = [name.removeprefix(_BOX) for name in form if name.startswith(_BOX)]
+    ids = list(dict.fromkeys(uuid_or_none(each) or "" for each in sent))
     if form.get("which") == "all":
         ids = [case.id for case in all_cases(store, form.get("tag") or None)]
     if not ids:
         raise invalid("Tick the test cases to run first")
-    if len(ids) > MAX_IDS or any(uuid_or_none(each) is None for each in ids):
+    if len(ids) > MAX_IDS or "" in ids:
         raise invalid(f"A form can run up to {MAX_IDS:,} test cases; see `assay run {TEST_CASES}`")
     given: dict[str, Any] = {"test_cases": ids}
     if form.get("target"):
         given["target"] = form["target"]
     if _NUMBER.fullmatch(form.get("repeat", "")):
         given["options"] = {"repeat": int(form["repeat"])}
-    return NewRun(**given)
+    try:
+        return NewRun(**given)
+    except ValidationError:  # the ids are checked, and the options are not yet
+        raise invalid(f"The target {quoted(form['target'])} cannot be one") from None
 
 
 async def _draw(request: Request, tag: str, skip: int, status: int = 200, **more: Any) -> Response:

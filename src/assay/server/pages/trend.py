@@ -55,7 +55,7 @@ async def get(request: Request) -> Response:
 def _last(text: str) -> int:
     if not text:
         return LAST
-    if text.isascii() and text.isdigit() and 0 < int(text[:9]) <= MAX_RUNS:
+    if text.isascii() and text.isdigit() and len(text) < 10 and 0 < int(text) <= MAX_RUNS:
         return int(text)
     raise UsageError(f"last is {quoted(text)}; it must be a number from 1 to {MAX_RUNS}")
 
