@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from difflib import SequenceMatcher
+from difflib import Match, SequenceMatcher
 from typing import Literal
 
 from assay.redaction import cut
@@ -12,12 +12,29 @@ from assay.redaction import cut
 MAX_CHARACTERS = 20_000
 #: More pairs of words than this are not aligned: that would take too long.
 _MAX_PAIRS = 2_000_000
+#: After a search among this many pairs in all, what is left is taken as different.
+_MAX_SEARCHED = 10_000_000
 #: Texts with a smaller common share than this have little in common.
 _LITTLE = 0.3
 _WORD = re.compile(r"\w")
 _WORDS = re.compile(r"\s+|\w+|[^\w\s]")
 
 Sign = Literal["=", "-", "+"]
+
+
+class _Matcher(SequenceMatcher[str]):
+    """Gives up in time: repeated words match so often that the work is cubic."""
+
+    _searched = 0
+
+    def find_longest_match(
+        self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None
+    ) -> Match:
+        ahi, bhi = len(self.a) if ahi is None else ahi, len(self.b) if bhi is None else bhi
+        self._searched += (ahi - alo) * (bhi - blo)
+        if self._searched > _MAX_SEARCHED:
+            return Match(alo, blo, 0)
+        return super().find_longest_match(alo, ahi, blo, bhi)
 
 
 def word_diff(before: str, now: str) -> list[tuple[Sign, str]]:
@@ -35,7 +52,7 @@ def word_diff(before: str, now: str) -> list[tuple[Sign, str]]:
         end += 1
     if (len(old) - start - end) * (len(new) - start - end) > _MAX_PAIRS:
         return whole
-    matcher = SequenceMatcher(None, old, new, autojunk=False)
+    matcher = _Matcher(None, old, new, autojunk=False)
     parts: list[tuple[Sign, str]] = []
     removed = added = ""
     for tag, i, j, k, m in matcher.get_opcodes():

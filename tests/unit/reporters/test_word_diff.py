@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -34,3 +36,12 @@ def test_both_texts_can_be_read_from_the_parts(before: str, now: str) -> None:
 def test_huge_answers_are_compared_in_part() -> None:
     parts = word_diff("a " * 500_000, "b " * 500_000)
     assert sum(len(text) for _, text in parts) < 50_000
+
+
+def test_words_that_repeat_in_another_pattern_take_no_time() -> None:
+    before = time.process_time()
+    old, new = "a " * 650, "b " + "a b " * 325 + "c"
+    parts = word_diff(old, new)
+    assert time.process_time() - before < 5
+    assert "".join(text for sign, text in parts if sign != "+") == old
+    assert "".join(text for sign, text in parts if sign != "-") == new
