@@ -57,7 +57,7 @@ class Desk:
         return self.send("/author", author=author)
 
     def label(self, page: str, verdict: str) -> str:
-        return self.send(position=position(page), verdict=verdict)
+        return self.send(**case_of(page), verdict=verdict)
 
     @property
     def labels(self) -> list[tuple[str, bool, str]]:
@@ -79,6 +79,11 @@ def desk(made: Path, tmp_path: Path, clock: Clock) -> Iterator[Desk]:
 def position(page: str) -> str:
     (found,) = re.findall(r'name="position" value="(\d+)"', page)
     return str(found)
+
+
+def case_of(page: str) -> dict[str, str]:
+    """The fields that say which answer is labelled."""
+    return dict(re.findall(r'name="(position|case)" value="(\w+)"', page))
 
 
 def text_of(page: str) -> str:
@@ -178,7 +183,7 @@ def test_the_corrected_rate_follows_the_labels(desk: Desk) -> None:
     page = desk.page("?at=1")
     for number in range(1, 25):
         good = number % 4 and number % 5
-        page = desk.send(position=number, verdict="pass" if good else "fail")
+        page = desk.label(desk.page(f"?at={number}"), "pass" if good else "fail")
     shown = text_of(page)
     assert "24 labels" in shown
     # The judge passes 20 of 24, people 15: of the 9 bad answers it notices 4.
@@ -217,15 +222,28 @@ def test_a_wrong_form_changes_nothing(desk: Desk) -> None:
     )
     assert "Say first who labels" in refused(unnamed, 400, "INVALID_INPUT")
     desk.begin()
+    right = {"judge": "polite", "verdict": "pass"} | case_of(desk.page("?at=1"))
     for fields in ({"verdict": "maybe"}, {"position": "99"}, {"judge": "nobody"}, {"position": ""}):
-        data = {"judge": "polite", "position": "1", "verdict": "pass"} | fields
+        data = right | fields
         response = desk.client.post(desk.url, data=data, headers=OWN)
         assert response.status_code in (400, 404)
     for origin in ("https://evil.example", "null"):
-        data = {"judge": "polite", "position": "1", "verdict": "pass"}
-        response = desk.client.post(desk.url, data=data, headers={"origin": origin})
+        response = desk.client.post(desk.url, data=right, headers={"origin": origin})
         refused(response, 403, "FORBIDDEN")
     assert desk.labels == []
+
+
+def test_a_form_whose_case_has_moved_labels_no_other_answer(desk: Desk) -> None:
+    desk.begin()
+    data = case_of(desk.page("?at=1")) | {"judge": "polite", "verdict": "pass", "position": "2"}
+    response = desk.client.post(desk.url, data=data, headers=OWN)
+    assert "open the page again" in refused(response, 400, "INVALID_INPUT")
+    assert desk.labels == []
+
+
+def test_the_address_by_name_keeps_the_judge(desk: Desk) -> None:
+    response = desk.client.get("/label/latest?judge=polite", follow_redirects=False)
+    assert response.headers["location"] == f"{desk.url}?judge=polite"
 
 
 def test_a_hostile_name_stays_a_name(desk: Desk) -> None:

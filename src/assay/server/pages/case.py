@@ -41,7 +41,7 @@ _CHANGES = {
     "still-failing": "It failed in {base} too.",
     "added": "It is not in {base}.",
     "not-comparable": "It changed since {base}, so that the two results do not compare.",
-    "not-judged": "It was not judged in {base} and now, so that the two results do not compare.",
+    "not-judged": "It was not judged in {base} or now, so that the two results do not compare.",
 }
 
 

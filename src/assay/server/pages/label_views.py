@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
+
 import msgspec
 
 from assay.charts.calibration import corrected_rates
@@ -25,6 +27,7 @@ class ShownAnswer(msgspec.Struct, frozen=True):
     """An answer as a person sees it: nothing of what any evaluator said."""
 
     position: int
+    mark: str
     id: str
     question: list[tuple[str, str]]
     criteria: list[Criterion]
@@ -52,6 +55,7 @@ def answer_of(view: CaseView, queue: LabelQueue, labels: dict[CaseRef, AnswerLab
     ref = queue.answers[view.row.position].ref
     return ShownAnswer(
         view.row.position,
+        mark_of(ref),
         ref.id,
         [(str(m.get("role", "user")), message_text(m)) for m in view.content.input],
         criteria(view.content, queue.judge.evaluator),
@@ -59,6 +63,11 @@ def answer_of(view: CaseView, queue: LabelQueue, labels: dict[CaseRef, AnswerLab
         answer_html(observed.response),
         labels.get(ref),
     )
+
+
+def mark_of(ref: CaseRef) -> str:
+    """Tells a form which case it is about: in a run at work, positions may still move."""
+    return sha256(msgspec.json.encode([ref.suite, ref.id])).hexdigest()[:16]
 
 
 def standing_of(

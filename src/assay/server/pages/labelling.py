@@ -16,9 +16,10 @@ from assay.model.comparison import CaseRef
 from assay.model.label import AnswerLabel
 from assay.model.run import RunRecord
 from assay.model.test_case import storable
+from assay.ports import Store
 from assay.server.envelope import ApiError, invalid
 from assay.server.forms import read_form
-from assay.server.pages.label_views import answer_of, standing_of
+from assay.server.pages.label_views import ShownAnswer, answer_of, mark_of, standing_of
 from assay.server.pages.rendering import page, render
 from assay.server.runs import requested_run
 from assay.server.schemas import MAX_NAME, uuid_or_none
@@ -43,13 +44,13 @@ async def label_page(request: Request) -> Response:
     state, author = state_of(request), _author(request)
     queues = await _queues(state, record)
     queue = _queue(queues, request.query_params.get("judge", ""))
-    labels, answer, quoted = dict[CaseRef, AnswerLabel](), None, ""
+    labels, quoted = dict[CaseRef, AnswerLabel](), ""
+    answer: ShownAnswer | None = None
     if queue is not None:
         labels, quoted = await _labels(state, record, queue), shlex.quote(queue.judge.evaluator)
         at = _wanted(queue, labels, request) if author else None
         if at is not None:
-            view = await asyncio.to_thread(case_at, state.store, record, at)
-            answer = answer_of(view, queue, labels)
+            answer = await asyncio.to_thread(_read, state.store, record, at, queue, labels)
     return render(
         "label.html",
         request,
@@ -64,6 +65,12 @@ async def label_page(request: Request) -> Response:
         quoted_judge=quoted,
         max_name=MAX_NAME,
     )
+
+
+def _read(
+    store: Store, record: RunRecord, at: int, queue: LabelQueue, labels: dict[CaseRef, AnswerLabel]
+) -> ShownAnswer:
+    return answer_of(case_at(store, record, at), queue, labels)
 
 
 async def set_author(request: Request) -> Response:
@@ -85,6 +92,8 @@ async def put(request: Request) -> Response:
         raise invalid("A verdict is 'pass' or 'fail'")
     state = state_of(request)
     given = Labelled(_VERDICTS[verdict], _required_author(request), queue.judge.evaluator)
+    if form.get("case") != mark_of(queue.answers[position].ref):
+        raise invalid("This is not the answer that was shown: open the page again, then label it")
     await asyncio.to_thread(put_label, state.store, record, position, given, state.now())
     more = {"after": str(position), "said": verdict}
     return RedirectResponse(_address(record, queue.judge.evaluator, **more), 303)
@@ -120,7 +129,7 @@ async def _run(request: Request) -> RunRecord | Response:
     if uuid_or_none(reference) is not None:
         return await requested_run(reference, request)
     found = await asyncio.to_thread(find_run, reference, state_of(request).store)
-    return RedirectResponse(f"{LABEL}/{found.id}", 303)
+    return RedirectResponse(_address(found, request.query_params.get("judge", "")), 303)
 
 
 async def _queues(state: State, record: RunRecord) -> list[LabelQueue]:
