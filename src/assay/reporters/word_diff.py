@@ -30,8 +30,8 @@ class _Matcher(SequenceMatcher[str]):
     def find_longest_match(
         self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None
     ) -> Match:
-        ahi, bhi = len(self.a) if ahi is None else ahi, len(self.b) if bhi is None else bhi
-        self._searched += (ahi - alo) * (bhi - blo)
+        if ahi is not None and bhi is not None:  # as `get_opcodes` calls it
+            self._searched += (ahi - alo) * (bhi - blo)
         if self._searched > _MAX_SEARCHED:
             return Match(alo, blo, 0)
         return super().find_longest_match(alo, ahi, blo, bhi)
