@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 
 from assay.model.case_filter import CaseFilter
 from assay.ports import Store
+from assay.reporters import failure_groups
 from assay.server.app import create_app
 from assay.server.pages import runs
 from assay.server.pages.overviews import MAX_RATES, Overviews
@@ -80,6 +81,30 @@ def test_what_is_kept_of_a_run_does_not_grow_with_its_tags(
     assert len(kept.of(record, store, project).tags) == MAX_RATES
     facets = kept.facets(store, record, CaseFilter())
     assert (facets.total, facets.tag) == (1, {})
+
+
+def test_a_group_of_failures_leads_to_its_cases(
+    project: Settings, store: Store, agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if its reason has line breaks or is cut, or if it is the rest of all reasons."""
+    monkeypatch.setattr(failure_groups, "MAX_GROUPS", 2)
+    checks = (
+        {"type": "contains", "name": "spaces", "value": "two   spaces\nand lines"},
+        {"type": "contains", "name": "long", "value": "long " * 100 + "to  the end"},
+        {"type": "equals", "value": "Rome"},
+        {"type": "is_json"},
+    )
+    cases = [{"id": f"c{n}", "input": "?", "evaluators": [one]} for n, one in enumerate(checks)]
+    path = project.root / "evals" / "capitals.eval.yaml"
+    path.write_text(json.dumps({"cases": cases}))
+    with TestClient(create_app(project, store), ADDRESS) as client:
+        page = read_page(client, f"/runs/{finished(client, SUITES)['runId']}")
+        links = re.findall(r'<div class="item">.*?href="([^"#]+)', page, re.DOTALL)
+        totals = [
+            re.findall(r"<h2>Cases <small>(\d+) case", read_page(client, unescape(link)))
+            for link in links
+        ]
+    assert totals == [["4"], ["1"], ["1"]]
 
 
 def test_pages_of_filtered_runs_keep_the_filter(

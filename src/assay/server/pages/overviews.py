@@ -208,25 +208,50 @@ def _lowest_first(row: RateRow) -> tuple[float, str]:
 def _groups(record: RunRecord, store: Store) -> tuple[list[Group], int]:
     """The largest groups of failures with a reason in common, and how many were read."""
     found, grouped = FailureGroups(), 0
+    firsts: dict[int, int] = {}
     positions = (row.position for row in case_rows(store, record, _NOT_PASSED))
-    for reason in _reasons(record, store, islice(positions, MAX_GROUPED)):
-        found.add(reason)
+    for position, reason in _reasons(record, store, islice(positions, MAX_GROUPED)):
+        firsts.setdefault(found.add(reason), position)
         grouped += 1
-    return [_linked(group, record.id) for group in found.largest()[:MAX_GROUPS]], grouped
+    largest = found.largest()[:MAX_GROUPS]
+    written = dict(_reasons(record, store, (firsts[group.number] for group in largest)))
+    linked = [_linked(group, written[firsts[group.number]], record.id) for group in largest]
+    return linked, grouped
 
 
-def _reasons(record: RunRecord, store: Store, positions: Iterable[int]) -> Iterator[str]:
-    """The first reason of each of these cases."""
+def _reasons(
+    record: RunRecord, store: Store, positions: Iterable[int]
+) -> Iterator[tuple[int, str]]:
+    """The first reason of each of these cases, with its position."""
     remaining = iter(positions)
     while batch := list(islice(remaining, _AT_ONCE)):
-        for trials in trials_at(store, record, batch).values():
-            yield why_and_source(trials)[0]
+        for position, trials in trials_at(store, record, batch).items():
+            yield position, why_and_source(trials)[0]
 
 
-def _linked(group: FailureGroup, run_id: str) -> Group:
-    """The group with a link to a search for what its reasons have in common."""
-    pieces = sorted((piece.strip() for piece in group.reason.split("…")), key=len, reverse=True)
-    pieces = [piece for piece in pieces if len(piece) >= _MIN_PIECE][:_MAX_PIECES]
+def _linked(group: FailureGroup, written: str, run_id: str) -> Group:
+    """The group with a link to a search for what its reasons have in common.
+
+    `written` is a reason of it as it is searched: that of the group has single spaces, and may be
+    cut. Other reasons have nothing in common.
+    """
+    parts = group.reason.split("…") if group.number else []
+    pieces = [piece for part in parts for piece in _pieces(part.strip(), written)]
+    pieces = sorted((piece for piece in pieces if len(piece) >= _MIN_PIECE), key=len, reverse=True)
+    pieces = pieces[:_MAX_PIECES]
     texts = tuple(Term("text", values=(folded(piece),)) for piece in pieces)
     where = CaseFilter((*_NOT_PASSED.terms, *texts))
     return Group(group.cases, group.reason, case_list(run_id, where))
+
+
+def _pieces(text: str, written: str) -> Iterator[str]:
+    """The longest pieces of the text, from word to word, that are written like this."""
+    piece = ""
+    for word in text.split(" "):
+        longer = f"{piece} {word}" if piece else word
+        if longer in written:
+            piece = longer
+        else:
+            yield piece
+            piece = word if word in written else ""
+    yield piece
