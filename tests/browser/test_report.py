@@ -14,6 +14,7 @@ from assay.errors import FilterError
 from assay.model.case_filter import FilterRow, folded, parse_filter
 from assay.reporters.html import case_foldings
 from assay.text import duration, money
+from assay.web.content import visible
 from assay.web.environment import static_url
 from browser.conftest import LOOKS, Look
 from browser.hostile import PAYLOADS, write_suites
@@ -53,7 +54,8 @@ def show(tab: Tab, address: str, look: Look) -> Page:
 
 def test_it_leads_from_the_verdict_to_the_cause(tab: Tab, look: Look, report: str) -> None:
     page = show(tab, report, look)
-    expect(page.get_by_role("heading", level=1)).to_contain_text("Failed: 21 of 22 judged cases")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Failed: 1 critical case passed")
+    expect(page.locator(".verdict").first).to_contain_text("21 of 22 judged cases passed")
     expect(page.locator("#failures")).to_be_visible(visible=not look.script)
     expect(page.get_by_role("grid")).to_be_visible(visible=look.script)
     tab.check()
@@ -244,6 +246,22 @@ def ours(text: str, rows: list[FilterRow]) -> list[bool] | int:
     except FilterError as error:
         return error.mistakes[0].column
     return [where.matches(row) for row in rows]
+
+
+def test_the_script_writes_out_what_hides_text_as_python_does(
+    open_tab: Callable[..., Tab], site: Site
+) -> None:
+    texts = [chr(code) for code in range(0x10000) if not 0xD800 <= code < 0xE000]
+    texts += ["a\u202eb\x1b[31m\tc\nd\r", "\U0001f469\u200d\U0001f4bb"]
+    tab = open_tab()
+    tab.go(f"{site.url}/docs")
+    script = """async ([address, texts]) => {
+      const { visible } = await import(address);
+      return texts.map(visible);
+    }"""
+    assert tab.page.evaluate(script, [static_url("elements.js"), texts]) == list(
+        map(visible, texts)
+    )
 
 
 def test_the_script_writes_numbers_as_python_does(open_tab: Callable[..., Tab], site: Site) -> None:

@@ -11,9 +11,11 @@ from html import unescape
 import pytest
 from starlette.testclient import TestClient
 
+from assay.model.case_filter import CaseFilter
 from assay.ports import Store
 from assay.server.app import create_app
 from assay.server.pages import runs
+from assay.server.pages.overviews import MAX_RATES, Overviews
 from assay.settings import Settings
 from server.conftest import ADDRESS, Agent
 from server.test_pages import BROWSER, addresses, read_page
@@ -62,6 +64,22 @@ def test_runs_are_filtered_by_target_suite_and_branch(running: TestClient) -> No
         assert address not in addresses(page, "a")
         assert "matches" in page
     assert "Query parameter" in read_page(running, "/?traget=x", 400)
+
+
+def test_what_is_kept_of_a_run_does_not_grow_with_its_tags(
+    project: Settings, store: Store, agent: Agent
+) -> None:
+    tags = [f"tag-{number}" for number in range(MAX_RATES + 5)]
+    suite = {"cases": [{"id": "a", "input": "France?", "expected_output": "Paris", "tags": tags}]}
+    (project.root / "evals" / "capitals.eval.yaml").write_text(json.dumps(suite))
+    with TestClient(create_app(project, store), ADDRESS) as client:
+        record = store.run(finished(client, SUITES)["runId"])
+        shown = text_of(read_page(client, f"/runs/{record.id}"))
+    assert f"The lowest {MAX_RATES} of {len(tags)}" in shown
+    kept = Overviews()
+    assert len(kept.of(record, store, project).tags) == MAX_RATES
+    facets = kept.facets(store, record, CaseFilter())
+    assert (facets.total, facets.tag) == (1, {})
 
 
 def test_pages_of_filtered_runs_keep_the_filter(

@@ -77,6 +77,8 @@ class CaseDetails(msgspec.Struct, omit_defaults=True, rename="camel"):
     reasons: list[str] = []
     calls: Labelled = []
     attempts: list[Attempt] = []
+    #: How many attempts passed, of all that were made: the list may have fewer.
+    attempted: str = ""
     #: How many entries of the lists were left out.
     left_out: int = 0
 
@@ -104,6 +106,7 @@ def details_of(view: CaseView, description: str, standing: str, before: str | No
         reasons=_cut_all(reasons_of(view)),
         calls=[(call.text, call.ending) for call in calls[:MAX_LISTED]],
         attempts=list(_attempts(view))[:MAX_LISTED],
+        attempted=_attempted(view) if len(view.trials) > 1 else "",
         left_out=sum(max(len(given) - MAX_LISTED, 0) for given in listed),
     )
 
@@ -163,6 +166,18 @@ def _attempts(view: CaseView) -> Iterator[Attempt]:
         title = f"{'Re-ask' if trial.confirms else 'Repeat'} {numbers[trial.confirms]}"
         answer = cut(observed(trial).response, MAX_TEXT, "both")
         yield Attempt(title, trial.outcome, _facts_of_attempt(trial), answer)
+
+
+def _attempted(view: CaseView) -> str:
+    """`2 of 3 passed; 0 of 1 re-ask passed`: re-asks are not among the repeats."""
+    said = []
+    for confirms, noun in ((False, ""), (True, "re-ask")):
+        made = [trial.outcome for trial in view.trials if trial.confirms is confirms]
+        if made:
+            passed = made.count("passed")
+            of = count(len(made), noun) if noun else f"{len(made):,}"
+            said.append(f"{passed:,} of {of} passed")
+    return "; ".join(said)
 
 
 def _facts_of_attempt(trial: TrialView) -> str:

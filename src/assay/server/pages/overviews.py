@@ -14,18 +14,18 @@ from itertools import islice
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from assay.charts.forest import RateRow
 from assay.comparison.outcomes import find_run
 from assay.errors import NotInStore
 from assay.model.case_filter import CaseFilter, Term, folded, parse_filter
 from assay.model.case_rows import Facets
-from assay.model.comparison import Comparison
 from assay.model.run import RunRecord
 from assay.model.run_result import RunResult
 from assay.ports import Store
 from assay.reporters.failure_groups import FailureGroup, FailureGroups
-from assay.reporters.words import baseline_of, facts, opening, tone_of, verdict, warnings
+from assay.reporters.words import facts, opening, tone_of, verdict, warnings
 from assay.server.pages.case_lists import why_and_source
 from assay.server.pages.places import case_list
 from assay.service.cases import case_facets, case_rows, trials_at
@@ -55,7 +55,11 @@ class Group(msgspec.Struct, frozen=True):
 
 
 class RunOverview(msgspec.Struct, frozen=True):
-    """Everything above the list of cases. `moved` is None without a baseline in the store."""
+    """Everything above the list of cases, and no more: it is kept.
+
+    `base` is the run that it was compared with, if any. The lowest `suites` and `tags` are there,
+    of as many as `rates` says.
+    """
 
     word: str
     tone: str
@@ -68,8 +72,9 @@ class RunOverview(msgspec.Struct, frozen=True):
     groups: list[Group]
     #: How many failures were grouped, and how many there are.
     grouped: tuple[int, int]
-    comparison: Comparison | None
+    rates: tuple[int, int]
     base: str
+    regressions: int
 
 
 class Overviews:
@@ -87,8 +92,13 @@ class Overviews:
 
     def facets(self, store: Store, record: RunRecord, where: CaseFilter) -> Facets:
         """The counts of the cases that match: they take longer than a page of them."""
-        making = partial(case_facets, store, record, where)
-        found: Facets = self._get(f"facets {where}", record, making)
+
+        def make() -> Facets:
+            # What nobody shows is not kept: a run may have a tag for each case.
+            found = case_facets(store, record, where)
+            return replace(found, suite={}, tag={}, evaluator={})
+
+        found: Facets = self._get(f"facets {where}", record, make)
         return found
 
     def _get(self, kind: str, record: RunRecord, make: Callable[[], T]) -> T:
@@ -113,6 +123,7 @@ def overview_of(record: RunRecord, store: Store, settings: Settings) -> RunOverv
     base = _base(record, store)
     groups, grouped = _groups(record, store)
     compared, (sentence, said) = run.comparison, opening(run)
+    suites, tags = _suites(run, base), _tags(record, base, store)
     return RunOverview(
         word=verdict(run),
         tone=tone_of(verdict(run)),
@@ -120,12 +131,13 @@ def overview_of(record: RunRecord, store: Store, settings: Settings) -> RunOverv
         said=tuple(said),
         facts=tuple(facts(run)),
         warnings=tuple(warnings(run)),
-        suites=_suites(run, base),
-        tags=_tags(record, base, store),
+        suites=suites[:MAX_RATES],
+        tags=tags[:MAX_RATES],
         groups=groups,
         grouped=(grouped, run.summary.failed + run.summary.errored),
-        comparison=compared,
-        base="" if compared is None else baseline_of(run, compared),
+        rates=(len(suites), len(tags)),
+        base="" if compared is None else compared.base,
+        regressions=0 if compared is None else len(compared.regressions),
     )
 
 

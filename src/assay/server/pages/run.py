@@ -66,7 +66,7 @@ def _values(record: RunRecord, overview: RunOverview) -> dict[str, Any]:
 
 def _forest(overview: RunOverview, field: str, caption: str) -> object:
     rows = getattr(overview, field)
-    return rate_forest(rows[:MAX_RATES], caption) if rows else None
+    return rate_forest(rows, caption) if rows else None
 
 
 def _about(record: RunRecord, overview: RunOverview) -> list[tuple[str, str]]:

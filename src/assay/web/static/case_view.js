@@ -169,8 +169,7 @@ function drawCalls(details) {
 function drawAttempts(details) {
   const attempts = details.attempts ?? [];
   if (attempts.length === 0) return null;
-  const passed = attempts.filter((/** @type {any} */ one) => one.outcome === "passed").length;
-  return panel("Attempts", `${passed} of ${attempts.length} passed`, ...attempts.map((/** @type {any} */ one) =>
+  return panel("Attempts", details.attempted, ...attempts.map((/** @type {any} */ one) =>
     make("div.message", make("span", one.title), make("div", badge(one.outcome), " ", make("small.muted", one.facts), make("div.wrap", one.answer))),
   ));
 }

@@ -1,7 +1,7 @@
 // The list of cases of a report, and one case at a time. The address keeps what is shown:
 // `#filter=outcome:failed&sort=-score&case=17`.
 import { bind, showHelp } from "./keys.js";
-import { byId, make } from "./elements.js";
+import { byId, make, visible } from "./elements.js";
 import { counted, duration, fixed, money, whole } from "./numbers.js";
 import { FilterMistake, folding, matcher, parseFilter } from "./case_filter.js";
 import { readTable } from "./report_data.js";
@@ -303,8 +303,7 @@ function gridColumns(table) {
   const { id, position, why, score, tokens, cost, latency, kind } = table.columns;
   /** @param {string} text */
   const plain = (text) => (/** @type {HTMLElement} */ cell) => {
-    cell.textContent = text;
-    cell.title = text;
+    cell.textContent = cell.title = visible(text);
   };
   /** @param {number | null} value @param {(value: number) => string} form */
   const number = (value, form) => (value === null ? "" : form(value));
@@ -316,7 +315,7 @@ function gridColumns(table) {
         const link = /** @type {HTMLAnchorElement} */ (make("a", id[row]));
         link.href = `#case=${position[row]}`;
         link.tabIndex = -1;
-        link.title = id[row];
+        link.title = visible(id[row]);
         cell.replaceChildren(link);
       } },
     { key: "why", label: "Why", classes: "why", sorted: false, draw: (row, cell) => plain(why[row])(cell) },
