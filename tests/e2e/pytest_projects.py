@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pkgutil
+import sys
 from collections import Counter
 from importlib import import_module
 from pathlib import Path
@@ -61,6 +62,7 @@ class Evals:
         self._pytester, self.root = pytester, pytester.path
         self.write("assay.yaml", CONFIG)
         self.write("agent.py", AGENT)
+        sys.modules.pop("agent", None)  # another test's; pytester brings it back
 
     def write(self, name: str, text: str) -> Path:
         file = self.root / name

@@ -68,7 +68,7 @@ def test_a_run_ends_with_its_code(
         (["nope"], "nope"),
         (
             ["-o", "report.xyz"],
-            "the name of a report ends in one of .csv, .json, .jsonl, .md, .xml",
+            "the name of a report ends in one of .csv, .html, .json, .jsonl, .md, .xml",
         ),
         (["-o", "report.text"], "the name of a report ends in one of"),
         (["-o", "gone/report.md"], "gone/report.md: the folder gone does not exist"),

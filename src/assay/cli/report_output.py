@@ -34,7 +34,7 @@ def output_options(*, required: bool = False) -> Callable[[Callable[..., Any]], 
         required=required,
         metavar="FILE",
         shell_complete=files,
-        help="Write a report; the suffix chooses its format: .html, .md, .json, .xml (JUnit), ...",
+        help="Write a report; the suffix chooses its format, such as .html, .md or .xml (JUnit).",
     )
     size = click.option(
         "--html-size",

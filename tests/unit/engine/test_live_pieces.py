@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -35,7 +37,10 @@ def url(postgres: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 @pytest.fixture
-def live(project: Project, url: str) -> Project:
+def live(project: Project, url: str, monkeypatch: pytest.MonkeyPatch) -> Project:
+    # Other tests of this process have modules of this name too: it is new here, and gone after.
+    monkeypatch.setitem(sys.modules, "agent", ModuleType("agent"))
+    del sys.modules["agent"]
     project.write("assay.yaml", '{"shared_folder": true}')
     project.write("agent.py", AGENT)
     Path("asked").mkdir()

@@ -764,9 +764,10 @@ def test_a_stream_that_is_cancelled_ends_its_processes_and_can_be_resumed(asking
         asyncio.get_running_loop().add_reader(asking.asks, task.cancel)
         await task
 
+    others = set(multiprocessing.active_children())  # a cluster that other tests use
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(cancelled())
-    assert multiprocessing.active_children() == []
+    assert set(multiprocessing.active_children()) <= others
     assert runs() == ["running"]
 
     async def resumed() -> assay.Run:

@@ -112,12 +112,14 @@ def test_records_of_one_class_with_the_same_values_are_equal() -> None:
 
 
 def records() -> dict[str, type[msgspec.Struct]]:
-    """The public records, by name."""
+    """The public records of data, by name; those of ports hold functions and open resources."""
     public = {name: getattr(assay, name) for name in assay.__all__}
     return {
         name: kind
         for name, kind in public.items()
-        if isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+        if isinstance(kind, type)
+        and issubclass(kind, msgspec.Struct)
+        and kind.__module__ != "assay.ports"
     }
 
 
