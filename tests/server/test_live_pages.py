@@ -108,6 +108,9 @@ def test_who_may_only_read_gets_no_buttons(project: Settings, store: Store, agen
         assert "Cancel the run" in read_page(client, f"/runs/{run_id}")
         client.headers["authorization"] = "Bearer looker"
         assert "Start a run" not in read_page(client, "/")
+        form = read_page(client, "/runs/new")
+        assert "Your token can only read" in form
+        assert "Start the run" not in form
         assert "Cancel the run" not in read_page(client, f"/runs/{run_id}")
         agent.open.set()
 
