@@ -14,10 +14,12 @@ demo: $(VENV)/installed
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/weather/demo.sh
 
 test: lint
-	$(BIN)/pytest -n $(WORKERS) -m "not full"
+	$(BIN)/pytest -n $(WORKERS) -m "not full and not cluster"
+	$(BIN)/pytest -m "not full and cluster"
 
 test-all: lint test-lowest $(VENV)/installed-llm $(VENV)/installed-oracles $(VENV)/installed-ray $(VENV)/installed-browser chromium
-	ASSAY_TEST_PROFILE=full $(BIN)/pytest -n $(WORKERS)
+	ASSAY_TEST_PROFILE=full $(BIN)/pytest -n $(WORKERS) -m "not cluster"
+	ASSAY_TEST_PROFILE=full $(BIN)/pytest -m cluster
 
 # Pages in a browser; part of test-all.
 test-pages: $(VENV)/installed-browser chromium
@@ -25,7 +27,7 @@ test-pages: $(VENV)/installed-browser chromium
 
 # The oldest versions that pyproject.toml admits.
 test-lowest: $(VENV)-lowest/installed
-	$(VENV)-lowest/bin/pytest -n $(WORKERS) -m "not full" tests/unit
+	$(VENV)-lowest/bin/pytest -n $(WORKERS) -m "not full and not cluster" tests/unit
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .

@@ -42,6 +42,14 @@ def postgres() -> Iterator[Server]:
         yield server
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests with a cluster: they run in a process of their own."""
+    for item in items:
+        if "dask_cluster" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.cluster)
+
+
 @pytest.fixture(scope="session")
 def dask_cluster() -> Iterator[str]:
     """The address of one dask cluster for all tests of a worker that need it."""

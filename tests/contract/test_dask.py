@@ -23,6 +23,8 @@ from assay.testing.executors import (
 )
 from contract.postgres import PORTS
 
+pytestmark = pytest.mark.cluster
+
 
 class TestCluster(ExecutorConformance):
     @pytest.fixture(autouse=True)

@@ -13,6 +13,7 @@ from assay.ports import Executor
 from assay.testing.executors import ProcessConformance
 
 
+@pytest.mark.cluster
 @pytest.mark.full
 @pytest.mark.filterwarnings("default")  # Ray leaves sockets and files open
 class TestRay(ProcessConformance):

@@ -24,6 +24,8 @@ _LINK = re.compile(r"\[([^\]]*)\]\(")
 def signature_of(name: str, member: Any) -> str:
     """The signature, without the modules of annotations; of a class only the names."""
     try:
+        if hasattr(member, "model_rebuild"):  # pydantic finishes a class when it is first used
+            member.model_rebuild()
         found = inspect.signature(member)
     except (TypeError, ValueError):
         return name
