@@ -28,7 +28,7 @@ ADDRESSES = {
     "/docs": "/docs",
 }
 #: What is no page: files, downloads, the stream of events.
-NO_PAGES = {"/static/{version}/{name}", "/runs/{id}/cases.{suffix}", "/live"}
+NO_PAGES = {"/static/{version}/{name}", "/runs/{id}/cases.{suffix}", "/runs/{id}/rows", "/live"}
 
 
 def test_every_page_is_visited() -> None:

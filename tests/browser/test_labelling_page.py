@@ -88,10 +88,12 @@ def test_hostile_answers_stay_texts(
     page.get_by_role("button", name="Begin").click()
     expect(page.get_by_text("as <b onclick=alert(1)>")).to_be_visible()
     tab.guard.check()
+    addresses = [link.get_attribute("href") for link in page.locator("p.actions a").all()]
+    # Both looks share the site: each labels the answer of another judge.
+    tab.go(f"{hostile.url}/label/{hostile.run}{addresses[int(look.script)]}")
     page.get_by_role("button", name="Pass").click()
     expect(page.locator("h1")).not_to_have_text("Is this answer right?")
     tab.guard.check()
-    addresses = [link.get_attribute("href") for link in page.locator("p.actions a").all()]
     assert len(addresses) > 20  # each case has a judge of its own
     for address in addresses:
         tab.go(f"{hostile.url}/label/{hostile.run}{address}")

@@ -90,7 +90,7 @@ def test_both_texts_of_a_conflict_are_shown(tab: Tab, kept: Site) -> None:
     write(tab.page, "Input", "What is the capital of Spain?")
     tab.guard.expect_status(409)
     press(tab.page, "Save")
-    expect(tab.page.get_by_role("alert")).to_contain_text("somebody changed this test case")
+    expect(tab.page.get_by_role("alert")).to_contain_text("this test case was changed")
     expect(tab.page.locator("del")).to_have_text("Peru")
     expect(tab.page.locator("ins")).to_have_text("Spain")
     expect(tab.page.get_by_label("Input")).to_have_value("What is the capital of Spain?")

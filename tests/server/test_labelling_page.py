@@ -7,12 +7,14 @@ import shutil
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
 from assay.ports import Store
+from assay.results.judgements import judgements
 from assay.server.app import create_app
 from assay.settings import Settings
 from assay.stores.sqlite import SqliteStore
@@ -125,6 +127,9 @@ def test_labels_are_stored_with_author_and_lead_to_the_next_answer(desk: Desk) -
     assert len({*order, position(page)}) == 4
     found = {case_id: passed for case_id, passed, author in desk.labels if author == "Ann"}
     assert found == {f"refund-{at}": at != order[1] for at in order}
+    seeded = [str(j.position) for j in judgements(desk.store, desk.run) if j.evaluator == "polite"]
+    Random(f"{desk.run} polite").shuffle(seeded)
+    assert order == seeded[:3]
 
 
 def test_labelling_goes_on_where_it_was_left_by_anyone(desk: Desk) -> None:

@@ -120,7 +120,7 @@ def test_of_two_edits_none_is_lost(client: TestClient, clock: Clock) -> None:
     client.put(f"{URL}/{made['id']}", json={"input": spain, "description": "theirs"})
     mine |= {"input": "What is the capital of Italy?", "tags": "geography\nmine"}
     page = send(client, f"{PAGE}/{made['id']}", mine, 409)
-    assert "somebody changed this test case since you opened it" in page
+    assert "this test case was changed since you opened it" in page
     assert "They changed the input and the description; you changed the input and the tags." in page
     assert "<del>Spain</del>" in page
     assert "<ins>Italy</ins>" in page

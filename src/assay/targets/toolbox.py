@@ -65,7 +65,7 @@ class Toolbox:
         return bool(self._stubs) or tool in self._functions
 
     async def answer(self, call: ToolCall) -> Answer:
-        """The call with its result, or with the error that the model is told."""
+        """The call with its result, or with the error that the model sees."""
         call = call.replace(notes=tuple(note for note in call.notes if note != NO_RESULT))
         stub = self._stubs.get(call.tool)
         if stub is None and call.tool in self._functions:

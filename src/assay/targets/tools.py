@@ -83,7 +83,7 @@ def succeeded(call: ToolCall, result: Any) -> Answer:
 
 
 def failed(call: ToolCall, error: str) -> Answer:
-    """The call with the error that the model is told."""
+    """The call with the error that the model sees."""
     return Answer(call.replace(success=False, error=error), f"Error: {error}")
 
 
