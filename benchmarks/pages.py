@@ -31,6 +31,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("project", type=Path)
     parser.add_argument("--requests", type=int, default=20)
+    parser.add_argument(
+        "--prepared", action="store_true", help="wait until the server has prepared the pages"
+    )
     options = parser.parse_args()
     command = [sys.executable, "-m", "assay", "serve", "--port", "0"]
     server = subprocess.Popen(
@@ -40,10 +43,21 @@ def main() -> None:
         assert server.stdout is not None
         found = re.search(r"http://([\d.]+:\d+)", server.stdout.readline())
         assert found is not None
+        if options.prepared:
+            wait_until_idle(server.pid)
         measure(http.client.HTTPConnection(found[1], timeout=300), server.pid, options.requests)
     finally:
         server.terminate()
         server.wait()
+
+
+def wait_until_idle(server: int) -> None:
+    """Print the CPU time that the server used by itself, once it has used hardly any for 4 s."""
+    used, before = cpu_seconds(server), 0.0
+    while used - before > 0.1:
+        time.sleep(4)
+        before, used = used, cpu_seconds(server)
+    print(f"{1000 * used:8.1f} ms CPU  to start, and to prepare the pages of large runs", flush=True)
 
 
 def measure(connection: http.client.HTTPConnection, server: int, requests: int) -> None:

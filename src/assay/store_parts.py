@@ -107,7 +107,11 @@ class CaseIndex(Protocol):
         ...
 
     def keep_comparison(self, base: str, candidate: str, rules: str, value: bytes) -> None:
-        """Keep a comparison, unless a run of it is not finished."""
+        """Keep a comparison, unless a run of it is not finished.
+
+        Values of other kinds that were computed of the two may be kept too; of one run alone, both
+        names are its.
+        """
         ...
 
 

@@ -16,7 +16,8 @@ from assay.ports import Store
 from assay.reporters import failure_groups
 from assay.server.app import create_app
 from assay.server.pages import runs
-from assay.server.pages.overviews import MAX_RATES, Overviews
+from assay.server.pages.kept_overviews import Overviews
+from assay.server.pages.overviews import MAX_RATES
 from assay.settings import Settings
 from server.conftest import ADDRESS, Agent
 from server.test_pages import BROWSER, addresses, read_page

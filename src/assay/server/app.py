@@ -27,6 +27,7 @@ from assay.server.envelope import UNEXPECTED, ApiError, invalid, sentence
 from assay.server.pages import routes
 from assay.server.pages.login import LoginPages
 from assay.server.pages.rendering import error_page
+from assay.server.preparing import Preparer
 from assay.server.problems import first_error
 from assay.server.requests import Route
 from assay.server.run_manager import Clock, RunManager, utc_now
@@ -60,8 +61,10 @@ def create_app(
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         await run_manager.recover()
+        preparer.start()
         yield
         await run_manager.shut_down()
+        await preparer.stop()
 
     app = FastAPI(
         title="Assay",
@@ -73,6 +76,7 @@ def create_app(
         redirect_slashes=False,
     )
     app.state.assay = State(settings, store, run_manager, now)
+    preparer = Preparer(app.state.assay)
     access = access or Access()
     sessions = Sessions(store, access.tokens, now, secure=access.origin.startswith("https:"))
     app.add_middleware(

@@ -11,7 +11,7 @@ import msgspec
 from starlette.requests import ClientDisconnect, Request
 
 from assay.ports import Store
-from assay.server.pages.overviews import Overviews
+from assay.server.pages.kept_overviews import Overviews
 from assay.server.run_manager import Clock, RunManager, utc_now
 from assay.service.labelling import LabelQueues
 from assay.settings import Settings

@@ -1,20 +1,14 @@
 """RunOverview: what a run page says above its list, in the words of the reports.
 
-It takes a scan of the whole run. A run that has ended does not change until it is resumed, so its
-overview is made once and kept.
+It takes a scan of the whole run: `kept_overviews` keeps those of runs that have ended.
 """
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import Any, TypeVar
 
 import msgspec
-from msgspec.structs import replace
 
 from assay.charts.forest import RateRow
 from assay.comparison.outcomes import find_run
@@ -34,9 +28,6 @@ from assay.settings import Settings
 from assay.stats.estimates import Estimate
 from assay.stats.proportions import wilson
 
-T = TypeVar("T")
-#: How many overviews and counts are kept.
-KEPT = 256
 #: How many failures are grouped by their reasons, and how many are read at once.
 MAX_GROUPED, _AT_ONCE = 5000, 500
 #: How many groups, suites and tags are shown.
@@ -75,46 +66,6 @@ class RunOverview(msgspec.Struct, frozen=True):
     rates: tuple[int, int]
     base: str
     regressions: int
-
-
-class Overviews:
-    """The overviews of runs that have ended, and the counts of their cases; used by threads."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._kept: OrderedDict[tuple[str, str, str | None], Any] = OrderedDict()
-
-    def of(self, record: RunRecord, store: Store, settings: Settings) -> RunOverview:
-        """The overview of a run; call it in a thread."""
-        making = partial(overview_of, record, store, settings)
-        found: RunOverview = self._get("", record, making)
-        return found
-
-    def facets(self, store: Store, record: RunRecord, where: CaseFilter) -> Facets:
-        """The counts of the cases that match: they take longer than a page of them."""
-
-        def make() -> Facets:
-            # What nobody shows is not kept: a run may have a tag for each case.
-            found = case_facets(store, record, where)
-            return replace(found, suite={}, tag={}, evaluator={})
-
-        found: Facets = self._get(f"facets {where}", record, make)
-        return found
-
-    def _get(self, kind: str, record: RunRecord, make: Callable[[], T]) -> T:
-        key = (kind, record.id, record.finished_at)
-        with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                kept: T = self._kept[key]
-                return kept
-        found = make()
-        if record.status != "running":
-            with self._lock:
-                self._kept[key] = found
-                while len(self._kept) > KEPT:
-                    self._kept.popitem(last=False)
-        return found
 
 
 def overview_of(record: RunRecord, store: Store, settings: Settings) -> RunOverview:

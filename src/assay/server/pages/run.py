@@ -28,6 +28,7 @@ from assay.server.runs import requested_run
 from assay.server.state import State, state_of
 from assay.service.showing import matching, narrowed
 
+RUN_TEMPLATE = "run.html"
 _LIST = ("filter", "sort", "after", "at")
 _DOWNLOADS = {"csv": "text/csv; charset=utf-8", "jsonl": "application/jsonl"}
 _CHUNK = 1 << 16
@@ -47,7 +48,7 @@ async def get(request: Request) -> Response:
         return overview, list_cases(place, state.store, record, state.overviews.facets)
 
     overview, cases = await state.scan(read, request)
-    return render("run.html", request, **_values(record, overview), cases=cases)
+    return render(RUN_TEMPLATE, request, **_values(record, overview), cases=cases)
 
 
 def _values(record: RunRecord, overview: RunOverview) -> dict[str, Any]:
