@@ -14,7 +14,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from false_alarms import CASES, POWER, SUITE, World, all_worlds, error, ten_points_less
+from false_alarms import (  # type: ignore[import-not-found]
+    CASES,
+    POWER,
+    SUITE,
+    World,
+    all_worlds,
+    error,
+    ten_points_less,
+)
 
 from assay.comparison.groups import GroupRun, compare_group
 from assay.model.group import GroupComparison

@@ -127,7 +127,8 @@ def test_errored_cases_are_in_no_pair_and_a_target_with_nothing_else_is_not_best
     found = of(a="PPPE", b="EEEE")
     assert best(found) == ["a"]
     assert found.pairs[0].pairs == 0
-    assert found.pairs[0].p_value is found.pairs[0].difference is None
+    assert found.pairs[0].p_value is None
+    assert found.pairs[0].difference is None
     assert [target.errored for target in found.targets] == [1, 4]
     assert any("b has no judged case" in note for note in found.notes)
 
