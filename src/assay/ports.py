@@ -199,8 +199,8 @@ class Store(Cache, Protocol):
         """As `put`, but durable when it returns."""
         ...
 
-    def begin(self, run: RunRecord) -> None:
-        """Add a run with a new id."""
+    def begin(self, *runs: RunRecord) -> None:
+        """Add runs with new ids: all of them, or none."""
         ...
 
     def save(self, *trials: TrialRecord) -> Future[None]:
@@ -229,6 +229,10 @@ class Store(Cache, Protocol):
 
     def runs(self, limit: int, before: str | None = None) -> list[RunRecord]:
         """A page of runs, newest first; `before` is the last id of the previous page."""
+        ...
+
+    def group(self, group_id: str) -> list[RunRecord]:
+        """The runs of a group, in the order of their ids, which is that of its targets."""
         ...
 
     def trials(

@@ -118,7 +118,7 @@ class CaseIndex(Protocol):
 class LabelStore(Protocol):
     """People's labels of answers; every write is durable when it returns.
 
-    They outlive their runs, as nobody else can give them again.
+    They outlive their runs, as they cannot be computed again.
     """
 
     def put(self, *labels: AnswerLabel) -> None:

@@ -193,7 +193,7 @@ class Agent:
 
 
 class Gate:
-    """An answer that is held back until somebody opens the gate."""
+    """An answer that is held back until the test opens the gate."""
 
     def __init__(self) -> None:
         self.reached, self._open = threading.Event(), threading.Event()

@@ -18,7 +18,7 @@ KEY = "sk-never-to-be-shown-12345"
 
 @pytest.fixture
 def port() -> Iterator[int]:
-    """Somebody listens, and nobody is asked anything."""
+    """A port where something listens and is never asked."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield server.getsockname()[1]
 

@@ -52,7 +52,7 @@ def command(
 ) -> None:
     """Serve test cases, runs, comparisons and trends over REST.
 
-    On loopback nobody needs a token. Any other address refuses to start without
+    On loopback no token is needed. Any other address refuses to start without
     ASSAY_API_TOKENS: tokens separated by commas, where read:TOKEN can only read. Ctrl-C lets
     requests and trials under way finish; runs go on when the server is started again.
     docs/server.md has the routes.

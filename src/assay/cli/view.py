@@ -13,7 +13,7 @@ from assay.comparison.outcomes import find_run
 from assay.service.project import project
 from assay.service.store import open_store
 
-#: Only this machine can reach it, so nobody needs a token.
+#: Only this machine can reach it, so no token is needed.
 HOST = "127.0.0.1"
 
 

@@ -24,7 +24,7 @@ from assay.service.watching import Changes, Watcher
 from assay.settings import shown_path
 from assay.text import count, money, printable
 
-#: Seconds between two signals to a run whose results nobody needs any more.
+#: Seconds between two signals to a run whose results are not needed any more.
 AGAIN = 1.0
 #: How many changed files are named.
 MAX_NAMED = 3

@@ -35,17 +35,20 @@ def fold(facts: Iterable[TrialFacts]) -> Iterator[CaseOutcome]:
 
     Re-asks do not count as repeats.
     """
-    for trials in by_case(facts):
-        first = trials[0]
-        ref = CaseRef(first.suite, first.case_id)
-        rest = (first.comparability, first.critical, first.cluster)
-        if len(trials) == 1:  # a fast path for the most common case
-            judged = first.outcome in JUDGED
-            passes = first.outcome == "passed"
-            yield CaseOutcome(ref, first.outcome, int(passes), int(judged), first.score, *rest)
-        else:
-            reasks = Reasks.of(trial.outcome for trial in trials if trial.confirms)
-            yield CaseOutcome(ref, *_combine(repeats_of(trials)), *rest, reasks=reasks)
+    return map(case_outcome, by_case(facts))
+
+
+def case_outcome(trials: Sequence[TrialFacts]) -> CaseOutcome:
+    """Combine the trials of one case."""
+    first = trials[0]
+    ref = CaseRef(first.suite, first.case_id)
+    rest = (first.comparability, first.critical, first.cluster)
+    if len(trials) == 1:  # a fast path for the most common case
+        judged = first.outcome in JUDGED
+        passes = first.outcome == "passed"
+        return CaseOutcome(ref, first.outcome, int(passes), int(judged), first.score, *rest)
+    reasks = Reasks.of(trial.outcome for trial in trials if trial.confirms)
+    return CaseOutcome(ref, *_combine(repeats_of(trials)), *rest, reasks=reasks)
 
 
 def _combine(trials: Sequence[TrialFacts]) -> tuple[Outcome, int, int, float | None]:

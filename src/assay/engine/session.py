@@ -225,7 +225,7 @@ class _Session:
         if runner.stopped or self.spec.options.gate != "regression" or not self.run_targets.is_live:
             return
         found = self._compare(record)
-        if found is None or found.is_worse:  # the gate fails in any case
+        if found is None or found.is_worse:  # the gate fails either way
             return
         files = [header.file for header in record.suites]
         known = open_losses(found, self.plan, files.__getitem__, self._confirm_times)

@@ -65,7 +65,7 @@ class Declared(msgspec.Struct):
         return tuple(dict.fromkeys(name for row in self.rows for name in row.values))
 
     def unused(self) -> Iterator[Problem]:
-        """An error for each name that no case used; an id is a label in any case."""
+        """An error for each name that no case used; an id is always a label."""
         for name in self.names:
             if name not in self.used and name != "id":
                 message = f"'vars' declares {name!r}, which nothing uses"

@@ -122,7 +122,8 @@ class RunRecord(msgspec.Struct, frozen=True):
     """A run: what was asked of which target, and its summary once it has ended.
 
     A run whose process was killed stays `running`; like an `interrupted` one it can be resumed.
-    Times are ISO 8601 texts. `plan` is what must be equal on resume: paths and options.
+    Times are ISO 8601 texts. `plan` is what must be equal on resume: paths and options. `group` is
+    the id that the runs of one matrix share; None for other runs.
     """
 
     id: str
@@ -135,6 +136,7 @@ class RunRecord(msgspec.Struct, frozen=True):
     suites: list[SuiteHeader] = []
     finished_at: str | None = None
     summary: dict[str, Any] | None = None
+    group: str | None = None
 
     @property
     def counts(self) -> dict[str, Any] | None:

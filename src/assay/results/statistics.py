@@ -100,7 +100,7 @@ class Measure(msgspec.Struct):
         `draws` is the number of bootstrap draws, the only expensive part.
         """
         found: dict[str, Any] = {
-            "passRate": _dict(self._pass_rate()),
+            "passRate": _dict(self.pass_rate()),
             "coverage": self._coverage(planned),
             "score": self._score(draws),
         }
@@ -129,7 +129,8 @@ class Measure(msgspec.Struct):
             unit.score += score
             unit.squares += score * score
 
-    def _pass_rate(self) -> Estimate | None:
+    def pass_rate(self) -> Estimate | None:
+        """The share of the judged cases that passed; None if none was judged."""
         if not self.clusters:
             return wilson(self.passed, self.judged)
         named = [(float(unit.passed), unit.cases) for unit in self.clusters.values()]

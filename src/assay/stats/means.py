@@ -86,7 +86,7 @@ def bootstrap(
         return Estimate(centre, -math.inf, math.inf, level, "bootstrap")
     means = sorted(_resampled(units, draws, Random(seed)))
     tail = _expanded_tail(level, len(units)) if expanded else (1 - level) / 2
-    low, high = _percentile(means, tail), _percentile(means, 1 - tail)
+    low, high = percentile(means, tail), percentile(means, 1 - tail)
     return Estimate(centre, min(low, centre), max(high, centre), level, "bootstrap")
 
 
@@ -144,8 +144,8 @@ def _expanded_tail(level: float, count: int) -> float:
     return normal_cdf(-reach)
 
 
-def _percentile(ordered: list[float], share: float) -> float:
-    """Interpolated linearly between the two nearest ranks."""
+def percentile(ordered: list[float], share: float) -> float:
+    """The value below which a share of ordered values lies, interpolated between two ranks."""
     rank = share * (len(ordered) - 1)
     below = math.floor(rank)
     above = min(below + 1, len(ordered) - 1)

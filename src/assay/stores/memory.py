@@ -44,12 +44,14 @@ class MemoryStore:
         self.labels = MemoryLabels(self._open)
         self.login_sessions = MemoryLoginSessions(self._open)
 
-    def begin(self, run: RunRecord) -> None:
+    def begin(self, *runs: RunRecord) -> None:
         with self._open():
-            if run.id in self._runs:
-                raise StoreError(f"a run {run.id!r} already exists")
-            self._runs[run.id] = run
-            self._trials[run.id] = {}
+            for run in runs:
+                if run.id in self._runs:
+                    raise StoreError(f"a run {run.id!r} already exists")
+            for run in runs:
+                self._runs[run.id] = run
+                self._trials[run.id] = {}
 
     def save(self, *trials: TrialRecord) -> Future[None]:
         future: Future[None] = Future()
@@ -97,6 +99,13 @@ class MemoryStore:
         with self._open():
             ids = sorted(self._runs, reverse=True)
             return [self._runs[i] for i in ids if before is None or i < before][:limit]
+
+    def group(self, group_id: str) -> list[RunRecord]:
+        with self._open():
+            found = [run for _, run in sorted(self._runs.items()) if run.group == group_id]
+        if not found:
+            raise NotInStore("group", group_id)
+        return found
 
     def trials(
         self,

@@ -52,7 +52,7 @@ _DELETE_CONTENTS = f"""
 """
 _FACTS = ", ".join(TrialFacts.__struct_fields__)
 _JSON = ("plan", "options", "environment", "suites", "summary")
-_RUN = ", ".join(RunRecord.__struct_fields__)
+_RUN = ", ".join(RunRecord.__struct_fields__[:-1]) + ", group_id"
 _INSERT_RUN = (
     f"INSERT INTO run ({_RUN}) VALUES ({', '.join('?' * len(RunRecord.__struct_fields__))})"
     " ON CONFLICT DO NOTHING RETURNING id"
@@ -131,10 +131,13 @@ class SqlStore:
 
     # Runs
 
-    def begin(self, run: RunRecord) -> None:
+    def begin(self, *runs: RunRecord) -> None:
         def act(connection: Connection) -> None:
-            if not connection.execute(_INSERT_RUN, _row(run)).fetchall():
-                raise StoreError(f"a run {run.id!r} already exists")
+            taken = [run.id for run in runs if _has_run(connection, run.id)]
+            for run in () if taken else runs:
+                taken += [] if connection.execute(_INSERT_RUN, _row(run)).fetchall() else [run.id]
+            if taken:
+                raise StoreError(f"a run {taken[0]!r} already exists")
 
         self._act(act)
 
@@ -168,6 +171,14 @@ class SqlStore:
         query = f"SELECT {_RUN} FROM run {where} ORDER BY id DESC LIMIT ?"
         with self._database.reading() as connection:
             rows = connection.execute(query, values).fetchall()
+        return [self._run(row) for row in rows]
+
+    def group(self, group_id: str) -> list[RunRecord]:
+        query = f"SELECT {_RUN} FROM run WHERE group_id = ? ORDER BY id"
+        with self._database.reading() as connection:
+            rows = connection.execute(query, (group_id,)).fetchall() if storable(group_id) else []
+        if not rows:
+            raise NotInStore("group", group_id)
         return [self._run(row) for row in rows]
 
     def trials(

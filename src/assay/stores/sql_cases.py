@@ -1,6 +1,6 @@
 """The rows of ended runs in a database, in the SQL that SQLite and PostgreSQL share.
 
-They are computed from trials when somebody first lists the cases of a run, and so cost nothing
+They are computed from trials when the cases of a run are first listed, and so cost nothing
 while it is recorded. A run that is reopened or deleted loses them.
 """
 

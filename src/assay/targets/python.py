@@ -110,7 +110,7 @@ class _Python:
             message = f"{self.name} returned {_kind(value)}an invalid observation: {error}"
         except (TypeError, ValueError, RecursionError) as error:
             message = f"{self.name} returned a value that cannot be converted to JSON: {error}"
-            message += f"\nit can return {ACCEPTED}"
+            message += f"; it can return {ACCEPTED}"
         raise TargetError(printable(cut(message, MAX_MESSAGE, "both")))
 
 

@@ -92,6 +92,27 @@ class StoreConformance(CaseIndexConformance, LabelConformance, LoginSessionConfo
             store.begin(make_run(suites=[SuiteHeader("other", "other.yaml")]))
         assert store.run("run-1") == make_run()
 
+    def test_runs_begin_together_or_not_at_all(self, store: Store) -> None:
+        store.begin(make_run("run-2"))
+        with pytest.raises(StoreError, match="'run-2'"):
+            store.begin(make_run("run-1"), make_run("run-2"), make_run("run-3"))
+        assert store.runs(9) == [make_run("run-2")]
+
+    def test_the_runs_of_a_group_are_in_the_order_of_their_ids(self, store: Store) -> None:
+        runs = [make_run(f"run-{i}", group=g) for i, g in enumerate(["a", None, "b", "a", None])]
+        store.begin(*runs)
+        assert store.group("a") == [runs[0], runs[3]]
+        assert store.group("b") == [runs[2]]
+        store.finish("run-3", "finished", "2026-01-31T12:05:00Z", {})
+        store.delete("run-0")
+        assert [(run.id, run.status) for run in store.group("a")] == [("run-3", "finished")]
+
+    @pytest.mark.parametrize("name", ["a", "", "run-1", "\x00"])
+    def test_an_error_names_the_unknown_group(self, store: Store, name: str) -> None:
+        store.begin(make_run())
+        with pytest.raises(NotInStore, match="no group"):
+            store.group(name)
+
     def test_a_description_is_replaced(self, store: Store) -> None:
         store.begin(make_run(suites=[SuiteHeader("a", "a.yaml")]))
         grown = SuiteHeader("a", "a.yaml", selected=3, notes=["it grew"])

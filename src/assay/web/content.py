@@ -146,7 +146,7 @@ def _blocks(given: list[str]) -> Iterator[str]:
 
 
 def _paragraph(lines: _Lines) -> Iterator[str]:
-    """Lines up to an empty one or another block; the first one belongs to it in any case."""
+    """Lines up to an empty one or another block; the first one always belongs to it."""
     yield lines.take()
     others = (_FENCE, _HEADING, _BULLET, _NUMBERED, _QUOTE)
     while lines and lines.first.strip() and not any(p.fullmatch(lines.first) for p in others):

@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
-SCRIPT = Path(__file__).parents[3] / "benchmarks" / "false_alarms.py"
+from unit.simulations import load
 
-
-def load() -> ModuleType:
-    spec = spec_from_file_location("false_alarms", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules[spec.name] = module_from_spec(spec)  # dataclasses look it up
-    spec.loader.exec_module(module)
-    return module
-
-
-simulation = load()
+simulation = load("false_alarms")
 FEW = [
     simulation.World(20, 0.0),
     simulation.World(20, 0.2, "uniform"),

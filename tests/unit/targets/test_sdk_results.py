@@ -232,7 +232,7 @@ class Reply:
 def test_what_is_not_understood_is_an_error_with_its_type_and_what_is() -> None:
     told = refused(object())
     assert "cannot be converted to JSON: an object" in told
-    assert "it can return text, a mapping, an Observation, a dataclass, a pydantic model" in told
+    assert "; it can return text, a mapping, an Observation, a dataclass, a pydantic model" in told
     assert "returned None; it can return text, a mapping" in refused(None)
     assert "returned a Reply, an invalid observation: a mapping with 'answer'" in refused(
         Reply("x")
