@@ -57,7 +57,7 @@ def wait_until_idle(server: int) -> None:
     while used - before > 0.1:
         time.sleep(4)
         before, used = used, cpu_seconds(server)
-    print(f"{1000 * used:8.1f} ms CPU  to start, and to prepare the pages of large runs", flush=True)
+    print(f"{1000 * used:8.1f} ms CPU  to start and to prepare large runs", flush=True)
 
 
 def measure(connection: http.client.HTTPConnection, server: int, requests: int) -> None:
