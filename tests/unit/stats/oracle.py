@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from scipy import special, stats
+from statsmodels.genmod.families import Binomial
+from statsmodels.genmod.generalized_linear_model import GLM
 from statsmodels.regression.linear_model import OLS
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.inter_rater import cohens_kappa
@@ -192,6 +194,26 @@ def sequential() -> Iterator[Entry]:
         yield "sequential.log_e_value", [lost, gained, "lost"], [one_sided]
 
 
+def bradley_terry() -> Iterator[Entry]:
+    """A logistic regression with one column a target; ties are half a win for each."""
+    for wins in (
+        [[0, 3], [1, 0]],
+        [[0, 12.5, 7], [3.5, 0, 9], [5, 2, 0]],
+        [[0, 1, 0.5, 20], [1, 0, 3, 4], [0.5, 30, 0, 2], [1, 1, 1, 0]],
+    ):
+        targets = range(len(wins))
+        rows, scores, weights = [], [], []
+        for a in targets:
+            for b in range(a):
+                rows.append([float(i == a) - float(i == b) for i in targets[1:]])
+                scores.append(wins[a][b] / (wins[a][b] + wins[b][a]))
+                weights.append(wins[a][b] + wins[b][a])
+        fit = GLM(scores, rows, family=Binomial(), var_weights=weights).fit(tol=1e-14, maxiter=200)
+        found = [0.0, *floats(fit.params)]
+        centre = sum(found) / len(found)
+        yield "bradley_terry.strengths", [wins], [value - centre for value in found]
+
+
 PARTS: list[Callable[[], Iterator[Entry]]] = [
     distributions,
     proportions,
@@ -201,6 +223,7 @@ PARTS: list[Callable[[], Iterator[Entry]]] = [
     planning,
     calibration,
     sequential,
+    bradley_terry,
 ]
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from itertools import combinations
 from random import Random
 
+from assay.stats.bradley_terry import Game, bradley_terry, strengths
 from assay.stats.calibration import (
     Confusion,
     agreement,
@@ -163,6 +166,32 @@ def agreements(kind: Callable[[Confusion], Estimate | None], truth: float, n: in
     return lambda random: holds(kind(_labels(random, n, 0.6, 0.9, 0.8)), truth)
 
 
+def ranked(cases: int, powers: list[float], ties: float) -> World:
+    """Targets whose answers to a case are as good as their powers, and chance; some pairs tie.
+
+    The pairs of a case share its answers, so they are correlated.
+    """
+    targets = range(len(powers))
+    pairs = list(combinations(targets, 2))
+    wins = [[0.0 for _ in targets] for _ in targets]
+    for a, b in pairs:
+        wins[a][b] = ties / 2 + (1 - ties) / (1 + math.exp(powers[b] - powers[a]))
+        wins[b][a] = 1 - wins[a][b]
+    truth = [1 / (1 + math.exp(-strength)) for strength in strengths(wins)]
+
+    def world(random: Random) -> bool:
+        games = []
+        for case in range(cases):
+            seen = [power - math.log(-math.log(random.random())) for power in powers]
+            for a, b in pairs:
+                score = 0.5 if random.random() < ties else float(seen[a] > seen[b])
+                games.append(Game(a, b, score, case))
+        chosen = random.randrange(len(powers))
+        return holds(bradley_terry(games, len(powers))[chosen], truth[chosen])
+
+    return world
+
+
 def alarm(cases: int, lost: float, gained: float, side: Side) -> World:
     """Looked at after every case: is there ever a verdict?"""
 
@@ -213,5 +242,9 @@ COVERED: list[tuple[str, World, float, float]] = [
     ("kappa n=200", agreements(kappa, (SEEN - CHANCE) / (1 - CHANCE), 200), 0.93, 0.97),
     ("corrected 0.9", corrected(0.9, 200, 50), 0.93, 0.98),
     ("corrected 0.7", corrected(0.7, 1000, 100), 0.93, 0.98),
+    ("ranking of 3, 20 cases", ranked(20, [0.5, 0, -0.5], 0.2), 0.93, 0.97),
+    ("ranking of 5, 50 cases", ranked(50, [1, 0.5, 0, -0.5, -1], 0.3), 0.93, 0.97),
+    ("ranking of 5, far apart", ranked(60, [2, 1, 0, -1, -2], 0), 0.93, 0.97),
+    ("ranking of 6, all equal", ranked(30, [0.0] * 6, 0.5), 0.93, 0.97),
     ("corrected few labels", corrected(0.5, 100, 20), 0.93, 0.99),
 ]
