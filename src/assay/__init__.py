@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from assay.model.message import Message, ToolCall
     from assay.model.observation import Observation, Usage
     from assay.model.options import RunOptions
+    from assay.model.preference import Preference
     from assay.model.result import EvalCaseResult
     from assay.model.score import EvaluationScore
     from assay.model.suite_result import EvalSuiteResult
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from assay.service.eval_files import lint, load, validate
     from assay.service.evaluation import aevaluate, evaluate
     from assay.service.history import compare
+    from assay.service.preferences import prefer
     from assay.service.result import Run
     from assay.service.runs import arun, regrade, run
     from assay.service.suite import Suite
@@ -91,6 +93,7 @@ __all__ = [
     "Message",
     "Observation",
     "Origin",
+    "Preference",
     "Problem",
     "RegressionEvalCase",
     "Reporter",
@@ -131,6 +134,7 @@ __all__ = [
     "lint",
     "llm_judge",
     "load",
+    "prefer",
     "python",
     "regex",
     "regrade",
@@ -154,6 +158,7 @@ _HOMES = {
     "assay.model.message": ("Message", "ToolCall"),
     "assay.model.observation": ("Observation", "Usage"),
     "assay.model.options": ("RunOptions",),
+    "assay.model.preference": ("Preference",),
     "assay.model.result": ("EvalCaseResult",),
     "assay.model.score": ("EvaluationScore",),
     "assay.model.suite_result": ("EvalSuiteResult",),
@@ -194,6 +199,7 @@ _HOMES = {
         "tool_trajectory",
     ),
     "assay.service.history": ("compare",),
+    "assay.service.preferences": ("prefer",),
     "assay.loaders.python_cases": ("Case", "Cases"),
     "assay.service.result": ("Run",),
     "assay.service.runs": ("arun", "regrade", "run"),

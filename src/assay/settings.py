@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from types import NoneType
 from typing import Annotated, Any
 
 import msgspec
@@ -21,6 +22,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, Validat
 from assay.errors import ConfigError, EvalFileErrors
 from assay.model.accepted import AcceptedLoss
 from assay.model.options import RunOptions
+from assay.model.preference import PreferenceSettings
 from assay.model.source import AnySource, LiveSource
 from assay.model.target import Price
 from assay.problems import Problem
@@ -116,6 +118,7 @@ class Config(Shape):
     shared_folder: Flag = False
     prices: dict[str, Price] = Empty(dict)
     accepted: list[AcceptedLoss] = Empty(list)
+    preference: PreferenceSettings | None = Empty(NoneType)
     defaults: RunOptions = Empty(RunOptions)
 
 

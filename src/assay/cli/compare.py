@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import get_args
+from typing import Any, get_args
 
 import click
 
 from assay.cli.json import echo_json
+from assay.cli.preference import preference_options, preferred, request_of
 from assay.cli.report_output import ReportOutput, output_options, store_option
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.options import Gate, RunOptions
 from assay.reporters.comparison_words import rate_change, score_change
 from assay.reporters.page import Page
+from assay.reporters.preference import write_preference
 from assay.reporters.terminal import safe
 from assay.reporters.text import answers as print_answers
 from assay.reporters.words import accepted, moved
@@ -57,6 +59,7 @@ _COLOURS = {"failed": "red", "passed": "green", "inconclusive": "yellow"}
     "--answers", is_flag=True, help="Show the old and the new answer of each changed case."
 )
 @click.option("--strict", is_flag=True, help="Exit with 4 when the verdict is inconclusive.")
+@preference_options
 @output_options()
 @store_option
 def command(
@@ -70,13 +73,16 @@ def command(
     output: tuple[str, ...],
     html_size: float,
     store: str | None,
+    preference: str | None,
+    **judging: Any,
 ) -> None:
     """Show what changed between two runs, and whether it could be chance.
 
     BASE and CANDIDATE are runs: an id, the start of one, the name of a baseline, `latest`, or a
     file of results: of Assay, AgentV (.jsonl) or promptfoo (.json). Exits 0, or 1 when the gate
     fails. A lost case counts by the re-asks that its run recorded; nothing is asked here. A report
-    (`-o`) is about the candidate, which must be a recorded run.
+    (`-o`) is about the candidate, which must be a recorded run. --preference lets a judge compare
+    the answers, which costs two calls a case; it does not affect the gate.
 
     \b
     Examples:
@@ -85,7 +91,9 @@ def command(
       assay compare main latest --answers
       assay compare main latest -o compare.html
       assay compare old.jsonl new.jsonl --json
+      assay compare main latest --preference "Which answer is clearer?" --judge openai:gpt-6-luna
     """
+    request = request_of(preference, **judging)
     report_output = ReportOutput(output, html_size)
     found = history.compare(base, candidate, gate=gate, margin=margin, strict=strict, store=store)
     if output:
@@ -94,12 +102,21 @@ def command(
     changed = []
     if answers:
         changed = changed_answers(base, candidate, found, MAX_LISTED, store=store)
+    judged = request and preferred((base, candidate), request, store)
     if as_json:
-        more = {"answers": [answer.to_dict() for answer in changed]} if answers else {}
+        more: dict[str, Any] = {}
+        if answers:
+            more["answers"] = [answer.to_dict() for answer in changed]
+        if judged:
+            more["preference"] = judged.to_dict()
         echo_json(found.to_dict() | more)
     else:
         _print(found, base, candidate, {answer.ref: answer for answer in changed})
-    raise SystemExit(found.exit_code)
+        if judged:
+            page = Page(sys.stdout)
+            page.line()
+            write_preference(judged, page)
+    raise SystemExit(found.exit_code or (judged.exit_code if judged else 0))
 
 
 def _print(

@@ -52,7 +52,7 @@ def rate_change(found: Comparison) -> str:
     cases = f"{count(found.pairs, 'case')} compared"
     if found.difference is None or found.test is None:
         return cases
-    return f"{cases}, pass rate {difference_words(found.difference)}, {_p(found.test.p_value)}"
+    return f"{cases}, pass rate {difference_words(found.difference)}, {p_value(found.test.p_value)}"
 
 
 def score_change(score: ScoreDifference) -> str:
@@ -61,7 +61,7 @@ def score_change(score: ScoreDifference) -> str:
     found = score.difference
     known = math.isfinite(found.interval.width)
     spread = f" ({found.low:+.3f} to {found.high:+.3f})" if known else ""
-    p = _p(score.test.adjusted)
+    p = p_value(score.test.adjusted)
     return f"mean score{suite}: {found.estimate:+.3f}{spread}, {p}; it does not affect the decision"
 
 
@@ -77,6 +77,6 @@ def what_changed(before: CaseContent, now: CaseContent) -> str:
     return " and ".join(parts) or "a judge or a file that it uses changed"
 
 
-def _p(value: float) -> str:
+def p_value(value: float) -> str:
     """A p-value; it is never 0."""
     return "p < 0.0001" if value < 0.0001 else f"p = {value:.2g}"

@@ -44,22 +44,30 @@ def check_file(file: Path) -> None:
 
 def read(file: Path) -> list[Label]:
     """All labels of a file; none if it does not exist yet."""
-    check_file(file)
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        return []
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{shown_path(file)} cannot be read: {unreadable(error)}") from None
-    rows = _csv_rows(text, file) if file.suffix.lower() == ".csv" else _jsonl_rows(text, file)
     found: dict[tuple[str, str, str], Label] = {}
-    for line, row in rows:
+    for line, row in rows(file, "label"):
         label = _label(row, line, file)
         first = found.setdefault((label.suite, label.id, label.run), label)
         if first.passed != label.passed:
             message = f"{label.id!r} has a different label on line {first.line}"
-            raise _wrong(file, line, f"{message}: keep one of them")
+            raise wrong_line(file, line, f"{message}: keep one of them")
     return list(found.values())
+
+
+def rows(file: Path, verdict: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The rows of a label file with their lines; none if it does not exist yet.
+
+    `verdict` is the key of the label.
+    """
+    check_file(file)
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        return iter(())
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{shown_path(file)} cannot be read: {unreadable(error)}") from None
+    of_format = _csv_rows if file.suffix.lower() == ".csv" else _jsonl_rows
+    return of_format(text, file, verdict)
 
 
 def append(file: Path, label: Label) -> None:
@@ -101,21 +109,21 @@ def _header(file: Path) -> list[str]:
         return [column.strip().lower() for column in next(csv.reader(stream), [])]
 
 
-def _csv_rows(text: str, file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def _csv_rows(text: str, file: Path, verdict: str) -> Iterator[tuple[int, dict[str, Any]]]:
     reader = csv.reader(io.StringIO(text), strict=True)
     try:
         header = [column.strip().lower() for column in next(reader, [])]
-        if not {"id", "label"} <= set(header):
+        if not {"id", verdict} <= set(header):
             found = ", ".join(map(repr, header)) or "missing"
-            raise _wrong(file, 1, f"the columns are {found}; 'id' and 'label' are needed")
+            raise wrong_line(file, 1, f"the columns are {found}; 'id' and {verdict!r} are needed")
         for row in reader:
             if any(cell.strip() for cell in row):
                 yield reader.line_num, dict(zip(header, map(restored, row), strict=False))
     except csv.Error as error:
-        raise _wrong(file, reader.line_num, str(error)) from None
+        raise wrong_line(file, reader.line_num, str(error)) from None
 
 
-def _jsonl_rows(text: str, file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def _jsonl_rows(text: str, file: Path, verdict: str) -> Iterator[tuple[int, dict[str, Any]]]:
     # Not splitlines: JSON strings may contain unescaped line breaks such as U+2028.
     for line, row in enumerate(text.split("\n"), 1):
         if not row.strip():
@@ -123,23 +131,30 @@ def _jsonl_rows(text: str, file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         try:
             value = msgspec.json.decode(row)
         except msgspec.DecodeError as error:
-            raise _wrong(file, line, f"is not JSON: {error}") from None
+            raise wrong_line(file, line, f"is not JSON: {error}") from None
         if not isinstance(value, dict):
-            raise _wrong(file, line, "is not an object with 'id' and 'label'")
+            raise wrong_line(file, line, f"is not an object with 'id' and {verdict!r}")
         yield line, value
 
 
 def _label(row: dict[str, Any], line: int, file: Path) -> Label:
-    case_id, suite = row.get("id"), row.get("suite") or ""
-    if not isinstance(case_id, str) or not case_id.strip() or not isinstance(suite, str):
-        raise _wrong(file, line, f"the id is {case_id!r}; it must be that of a case")
+    suite, case_id = case_of(row, line, file)
     verdict = str(row.get("label")).strip().lower()
     if verdict not in (*PASSES, *FAILURES):
         message = f"the label of {case_id!r} is {row.get('label')!r}"
-        raise _wrong(file, line, f"{message}; write 'pass' or 'fail'")
+        raise wrong_line(file, line, f"{message}; write 'pass' or 'fail'")
     run = str(row.get("run") or "").strip()
-    return Label(suite.strip(), case_id.strip(), verdict in PASSES, line, run)
+    return Label(suite, case_id, verdict in PASSES, line, run)
 
 
-def _wrong(file: Path, line: int, message: str) -> UsageError:
+def case_of(row: dict[str, Any], line: int, file: Path) -> tuple[str, str]:
+    """The suite of a row, which may be empty, and the id of its case."""
+    case_id, suite = row.get("id"), row.get("suite") or ""
+    if not isinstance(case_id, str) or not case_id.strip() or not isinstance(suite, str):
+        raise wrong_line(file, line, f"the id is {case_id!r}; it must be that of a case")
+    return suite.strip(), case_id.strip()
+
+
+def wrong_line(file: Path, line: int, message: str) -> UsageError:
+    """The error about a line."""
     return UsageError(f"{shown_path(file)}:{line}: {message}")

@@ -196,11 +196,12 @@ def sequential() -> Iterator[Entry]:
 
 def bradley_terry() -> Iterator[Entry]:
     """A logistic regression with one column a target; ties are half a win for each."""
-    for wins in (
+    tables: list[list[list[float]]] = [
         [[0, 3], [1, 0]],
         [[0, 12.5, 7], [3.5, 0, 9], [5, 2, 0]],
         [[0, 1, 0.5, 20], [1, 0, 3, 4], [0.5, 30, 0, 2], [1, 1, 1, 0]],
-    ):
+    ]
+    for wins in tables:
         targets = range(len(wins))
         rows, scores, weights = [], [], []
         for a in targets:

@@ -1,0 +1,87 @@
+"""The answers of two runs to the same case, for a judge that compares them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import combinations
+from typing import NamedTuple
+
+import msgspec
+
+from assay.evaluators.preference import AnswerPair
+from assay.model.case_content import decode_content, message_text
+from assay.model.comparison import CaseRef, comparable
+from assay.model.observed import decode_observed
+from assay.model.result import JUDGED
+from assay.model.run import RunRecord, TrialRecord, only
+from assay.ports import Store
+
+
+class AnsweredRun(msgspec.Struct, frozen=True):
+    """A recorded run whose answers are compared, by the name of its target."""
+
+    name: str
+    record: RunRecord
+    store: Store
+
+
+class PairToJudge(NamedTuple):
+    """A case that two runs answered; they are named by their place."""
+
+    ref: CaseRef
+    a: int
+    b: int
+
+
+class _Place(NamedTuple):
+    position: int
+    repeat: int
+    comparability: str
+
+
+class AnsweredCases:
+    """The cases of some runs, and the first judged answer of each run to each of them."""
+
+    def __init__(self, runs: Sequence[AnsweredRun]) -> None:
+        self.clusters: dict[CaseRef, str] = {}
+        self._runs = runs
+        self._places = [self._read(run) for run in runs]
+        # The answers of a case to several others are needed one after the other.
+        self._answer = lru_cache(maxsize=4 * len(runs))(self._read_answer)
+
+    def _read(self, run: AnsweredRun) -> dict[CaseRef, _Place]:
+        found: dict[CaseRef, _Place] = {}
+        for trial in run.store.facts(run.record.id):
+            ref = CaseRef(trial.suite, trial.case_id)
+            if trial.outcome in JUDGED and not trial.confirms:
+                found.setdefault(ref, _Place(trial.position, trial.repeat, trial.comparability))
+            if trial.cluster is not None:
+                self.clusters.setdefault(ref, trial.cluster)
+        return found
+
+    def pairs(self) -> Iterator[PairToJudge]:
+        """Every case that two runs answered and that has not changed between them."""
+        for ref in dict.fromkeys(ref for places in self._places for ref in places):
+            found = [places.get(ref) for places in self._places]
+            for a, b in combinations(range(len(found)), 2):
+                one, other = found[a], found[b]
+                if one and other and comparable(one.comparability, other.comparability):
+                    yield PairToJudge(ref, a, b)
+
+    def answers(self, pair: PairToJudge) -> AnswerPair:
+        """What the judge sees of a pair."""
+        one, other = self._answer(pair.a, pair.ref), self._answer(pair.b, pair.ref)
+        content = decode_content(one.content)
+        return AnswerPair(
+            content.question,
+            decode_observed(one.observation).response,
+            decode_observed(other.observation).response,
+            content.expected_outcome or "",
+            "\n".join(map(message_text, content.expected_messages)),
+        )
+
+    def _read_answer(self, run: int, ref: CaseRef) -> TrialRecord:
+        place, answered = self._places[run][ref], self._runs[run]
+        trials = answered.store.trials(answered.record.id, positions=only(place.position))
+        return next(trial for trial in trials if trial.repeat == place.repeat)

@@ -1,0 +1,262 @@
+"""The verb of preferences: a judge compares the answers of two or more recorded runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from assay.blocking import wait_for
+from assay.comparison.outcomes import find_run, names_file
+from assay.comparison.preferences import preference_pairs, ranking
+from assay.engine.preferring import Preferring
+from assay.engine.redaction import RedactedJudge, SecretFreeCache
+from assay.engine.run_targets import pool_for
+from assay.errors import UsageError
+from assay.evaluators.judge import Judge
+from assay.evaluators.preference import Choice, PreferenceForm, judge_id, question_about
+from assay.model.calibration import CalibrationState, JudgeUse
+from assay.model.events import Listener, Notice
+from assay.model.observation import Usage
+from assay.model.options import RunOptions
+from assay.model.preference import JudgedPair, Preference, PreferenceJudge
+from assay.model.run import RunRecord
+from assay.model.run_result import RunResult
+from assay.ports import Store, Target
+from assay.redaction import Redactor, redacted, redacting
+from assay.results import calibrations
+from assay.service.answer_pairs import AnsweredCases, AnsweredRun, PairToJudge
+from assay.service.options import options_of
+from assay.service.preference_labels import PairLabels
+from assay.service.project import project
+from assay.service.result import Run
+from assay.service.runs import AnyTarget, separate
+from assay.service.secrets import secrets_of
+from assay.service.store import open_store
+from assay.settings import Settings
+from assay.stats.calibration import Confusion
+from assay.targets.prices import cost
+from assay.text import count, money
+
+#: The name and the type of the judge of preferences, where judges have an evaluator's.
+EVALUATOR = "preference"
+#: For the estimate of the cost: how many pairs are read, and how long texts are in tokens.
+_SAMPLED, _CHARACTERS_PER_TOKEN, _REPLY_TOKENS = 20, 4, 100
+
+
+class PreferenceRequest(msgspec.Struct, frozen=True):
+    """What a caller requests; without criteria, those of the configuration count."""
+
+    criteria: str = ""
+    judge: AnyTarget | None = None
+    options: dict[str, Any] = {}
+    listen: Listener = lambda event: None
+    #: A file with the choices of people, to calibrate the judge with.
+    labels: str | os.PathLike[str] | None = None
+
+
+def prefer(
+    *runs: str | os.PathLike[str] | RunResult,
+    criteria: str = "",
+    judge: AnyTarget | None = None,
+    store: str | None = None,
+    budget_usd: float | None = None,
+    cache: bool | None = None,
+    labels: str | os.PathLike[str] | None = None,
+) -> Preference:
+    """Let a judge decide which answers are better, in both orders; answers of recorded runs.
+
+    `runs` are two or more results of `run`, or what names one, or one group. `criteria` say what
+    makes an answer better, and `judge` is a target or a name; assay.yaml has the defaults. Every
+    pair takes two calls of the judge. `labels` is a file with the choices of people, by which the
+    judge is calibrated. docs/preference.md explains the result.
+    """
+    given = {"budget_usd": budget_usd, "cache": cache}
+    options = {name: value for name, value in given.items() if value is not None}
+    request = PreferenceRequest(criteria, judge, options, labels=labels)
+    with ExitStack() as stack:
+        return prefer_runs(answered_runs(runs, stack, store), request)
+
+
+def prefer_runs(runs: Sequence[AnsweredRun], request: PreferenceRequest) -> Preference:
+    """Compare the answers of runs that are open."""
+
+    async def judged() -> Preference:
+        async with separate(request.judge) as judge:
+            return await _prefer(runs, request, None if isinstance(judge, str) else judge)
+
+    return wait_for(judged)
+
+
+def answered_runs(
+    runs: Sequence[str | os.PathLike[str] | RunResult], stack: ExitStack, url: str | None
+) -> list[AnsweredRun]:
+    """The runs with their stores, which stay open as long as the stack."""
+    opened: list[Store] = []
+
+    def store() -> Store:
+        if not opened:
+            opened.append(open_store(project(), url))
+            stack.callback(opened[0].close)
+        return opened[0]
+
+    found: list[tuple[str, RunRecord, Store]] = []
+    for run in runs:
+        if isinstance(run, Run):
+            found.append((run.id, run.record, run.store))
+            continue
+        reference = run.id if isinstance(run, RunResult) else os.fspath(run)
+        if names_file(reference):
+            message = f"{reference!r} is a file: answers are compared of recorded runs"
+            raise UsageError(f"{message}; give an id, the name of a baseline, or `latest`")
+        found.append((reference, find_run(reference, store()), store()))
+    return _named(found)
+
+
+def _named(found: Sequence[tuple[str, RunRecord, Store]]) -> list[AnsweredRun]:
+    """The runs by the names of their targets, or as they were given if those are the same."""
+    if len({record.id for _, record, _ in found}) < len(found):
+        raise UsageError("a run is given twice: its answers are the same")
+    by_target = len({record.target for _, record, _ in found}) == len(found)
+    return [
+        AnsweredRun(record.target if by_target else given, record, store)
+        for given, record, store in found
+    ]
+
+
+async def _prefer(
+    runs: Sequence[AnsweredRun], request: PreferenceRequest, judge: Target | None
+) -> Preference:
+    settings = project()
+    settings.prepend_to_sys_path()
+    session = _Session(runs, request, settings)
+    redactor = Redactor(secrets_of(settings))
+    async with pool_for(settings, session.options, judge) as pool:
+        with redacting(lambda: redactor):
+            cache = SecretFreeCache(runs[0].store, redactor) if session.options.cache else None
+            asked = Judge(RedactedJudge(pool.judge(None, None), redactor), (None, None), cache)
+            spec = None if judge is not None else pool.judge_spec()
+            request.listen(Notice(session.announcement(asked, getattr(spec, "model", None))))
+            return await session.run(asked, pool.workers)
+
+
+class _Session:
+    """The answers of some runs, and a judge that is about to compare them."""
+
+    def __init__(
+        self, runs: Sequence[AnsweredRun], request: PreferenceRequest, settings: Settings
+    ) -> None:
+        if len(runs) < 2:
+            raise UsageError("a preference needs two runs or more")
+        self._runs, self._settings = runs, settings
+        self.criteria, self.options = _criteria_and_options(request, settings)
+        names = [run.name for run in runs]
+        self._labels = None if request.labels is None else PairLabels(Path(request.labels), names)
+        self._cases = AnsweredCases(runs)
+        self._pairs = list(self._cases.pairs())
+        if not self._pairs:
+            message = "the runs have no case that two of them answered"
+            raise UsageError(f"{message}: there is nothing to compare")
+
+    def announcement(self, judge: Judge, model: str | None) -> str:
+        """What is about to be asked, and what it costs if that can be known."""
+        pairs = count(len(self._pairs), "pair of answers", "pairs of answers")
+        calls = count(2 * len(self._pairs), "call")
+        words = f"the judge {judge.target.name!r} compares {pairs} in both orders: {calls}"
+        expected = None if model is None else self._expected_cost(judge, model)
+        return words if expected is None else f"{words}, about {money(expected)}"
+
+    def _expected_cost(self, judge: Judge, model: str) -> float | None:
+        """The cost of all calls, by the length of some; None if the price is not known."""
+        some = self._pairs[:: max(len(self._pairs) // _SAMPLED, 1)]
+        prices, total = self._settings.config.prices, 0.0
+        for pair in some:
+            answers = self._cases.answers(pair)
+            question = question_about(answers, self.criteria, PreferenceForm(), swapped=False)
+            characters = sum(len(message.text) for message in question.messages)
+            usage = Usage(characters // _CHARACTERS_PER_TOKEN, _REPLY_TOKENS)
+            each = cost(model, usage, prices)
+            if each is None:
+                return None
+            total += each
+        return 2 * total / len(some) * len(self._pairs)
+
+    async def run(self, judge: Judge, workers: int) -> Preference:
+        preferring = Preferring(judge, self.criteria, self._cases.answers, self.options.budget_usd)
+        choices = await preferring.run(self._pairs, workers)
+        names = [run.name for run in self._runs]
+        cases = tuple(
+            self._judged_pair(pair, choices[pair]) for pair in self._pairs if pair in choices
+        )
+        use = JudgeUse(judge_id(judge, self.criteria), EVALUATOR, EVALUATOR, judge.target.name)
+        labelled = None if self._labels is None else self._labels.compared(cases)
+        if self._labels is not None and labelled is not None and labelled.decided:
+            root = self._settings.root
+            calibrations.save(root, self._labels.calibration(use, cases, self._about, root))
+        state, table = self._calibration(use)
+        spending, clusters = preferring.spending, self._cases.clusters
+        return Preference(
+            redacted(self.criteria),
+            PreferenceJudge(
+                use.judge, use.id, spending.calls, spending.cached, spending.cost_usd, state
+            ),
+            tuple(names),
+            preference_pairs(names, cases, clusters, table),
+            ranking(names, cases, clusters),
+            cases,
+            labelled,
+            unasked := len(self._pairs) - len(cases),
+            tuple(self._notes(preferring, unasked)),
+        )
+
+    @property
+    def _about(self) -> str:
+        """The runs whose answers are labelled."""
+        return " ".join(run.record.id for run in self._runs)
+
+    def _calibration(self, use: JudgeUse) -> tuple[CalibrationState, Confusion | None]:
+        """Whether the judge is calibrated, and the labels if they are about these two runs."""
+        state, known = calibrations.state_of(use, calibrations.read(self._settings.root))
+        mine = known is not None and state == "current" and known.run_id == self._about
+        return state, known.table if known is not None and mine else None
+
+    def _judged_pair(self, pair: PairToJudge, choice: Choice | str) -> JudgedPair:
+        a, b = self._runs[pair.a].name, self._runs[pair.b].name
+        if isinstance(choice, str):
+            return JudgedPair(*pair.ref, a, b, None, error=choice)
+        answers = self._cases.answers(pair)
+        one, other = len(answers.a), len(answers.b)
+        longer: Literal["a", "b", ""] = "" if one == other else "a" if one > other else "b"
+        return JudgedPair(
+            *pair.ref, a, b, choice.better, choice.flipped, choice.reasons, "", longer
+        )
+
+    def _notes(self, preferring: Preferring[PairToJudge], unasked: int) -> Iterator[str]:
+        if unasked:
+            yield f"not all answers were compared: {preferring.stopped}"
+        spending = preferring.spending
+        if self.options.budget_usd is not None and spending.calls and spending.cost_usd is None:
+            yield "the budget does not cover all calls: the judge does not report what they cost"
+        for run in self._runs:
+            if run.record.partial:
+                yield f"the run of {run.name} is partial: {run.record.partial}"
+
+
+def _criteria_and_options(request: PreferenceRequest, settings: Settings) -> tuple[str, RunOptions]:
+    """The criteria and the options, as given or else from the configuration."""
+    defaults = settings.config.preference
+    criteria = request.criteria or (defaults.criteria if defaults else "")
+    if not criteria.strip():
+        message = "no criteria say which answers are better"
+        hint = "give --preference CRITERIA, or set preference: {criteria: ...} in assay.yaml"
+        raise UsageError(f"{message}: {hint}")
+    options = dict(request.options)
+    if isinstance(request.judge, str):
+        options["judge"] = request.judge
+    elif request.judge is None and defaults is not None and defaults.judge is not None:
+        options.setdefault("judge", defaults.judge)
+    return criteria, options_of(options, settings)
