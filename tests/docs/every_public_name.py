@@ -19,6 +19,7 @@ async def use(suite: assay.Suite, run: assay.Run, case: assay.EvalCase, store: a
     result = await assay.aevaluate(case, assay.Observation("hi", usage=assay.Usage(1, 2)))
     score: assay.EvaluationScore = result.scores[0]
     comparison: assay.Comparison = assay.compare(run, "latest")
+    prefer: assay.Preference = assay.prefer(run, "latest", criteria="clarity", judge="echo")
     refs: tuple[assay.CaseRef, ...] = comparison.regressions
     results: tuple[assay.EvalSuiteResult, ...] = run.suites
     loaded: list[assay.Suite] = assay.load("evals/")
@@ -33,7 +34,7 @@ async def use(suite: assay.Suite, run: assay.Run, case: assay.EvalCase, store: a
     suite = assay.Suite("s", made, threshold=0.5)
     options = assay.RunOptions(repeat=3)
     text: str = assay.__version__
-    print(score, refs, results, problems, origin, options, text, store)
+    print(score, prefer, refs, results, problems, origin, options, text, store)
     assay.run(suite, repaet=3)  # type: ignore[call-arg]
     assay.run(suite, repeat="3")  # type: ignore[arg-type]
     assay.run(suite, gate="strikt")  # type: ignore[arg-type]

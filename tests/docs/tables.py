@@ -40,6 +40,7 @@ from assay.model import (
 from assay.model.accepted import AcceptedLoss
 from assay.model.evaluator import EvaluatorSpec, NegatableSpec
 from assay.model.options import RunOptions
+from assay.model.preference import PreferenceSettings
 from assay.registry import evaluators, targets
 from assay.service.schema import schema
 from assay.settings import Config, JudgeEntry, TargetEntry
@@ -77,6 +78,7 @@ TABLES: dict[type[Shape], tuple[str, str]] = {
     options.RunOptions: (CONFIG, "Defaults"),
     target.RateLimits: (CONFIG, "Limits"),
     AcceptedLoss: (CONFIG, "Accepted losses"),
+    PreferenceSettings: (CONFIG, "Preference"),
     target.Price: (CONFIG, "Prices"),
     source.Source: (CONFIG, "Sources"),
     tool.ToolEntry: (CONFIG, "Registry of tools"),

@@ -15,6 +15,7 @@ from assay.stats.bradley_terry import Game, bradley_terry
 from assay.stats.calibration import Confusion, corrected_rate
 from assay.stats.estimates import Estimate
 from assay.stats.paired import Pairs, holm
+from assay.stats.proportions import win_rate
 
 _SCORES = {"a": 1.0, "tie": 0.5, "b": 0.0}
 _CHANGES = {"a": -1, "tie": 0, "b": 1}
@@ -68,36 +69,31 @@ def _pair(
 def _with_win_rate(
     pair: PreferencePair, judged: Sequence[JudgedPair], clusters: Clusters, labels: Confusion | None
 ) -> PreferencePair:
-    """A win is a case gained, a loss one lost: the tests of two runs apply.
-
-    Half of the ties count as passed in both, half in none: without ties that gives Wilson's
-    interval of the wins.
-    """
-    half = pair.ties // 2
-    counts = Pairs(half, pair.losses, pair.wins, pair.ties - half)
+    """A win is a case gained, a loss one lost, a tie one without a change: the tests apply."""
+    rate = win_rate(pair.wins, pair.losses, pair.ties)
+    counts = Pairs(pair.ties, pair.losses, pair.wins, 0)
     finding = decide(counts, 0.0, *_clustered(judged, clusters))
-    if finding.difference is None or finding.test is None:
+    if rate is None or finding.difference is None or finding.test is None:
         return pair
+    if clusters:
+        rate = _widened(rate, finding.difference)
     corrected = None
     if labels is not None:
         corrected = corrected_rate(pair.wins, pair.wins + pair.losses, labels)
     return replace(
         pair,
-        win_rate=_as_rate(finding.difference),
+        win_rate=rate,
         corrected=corrected,
         test=finding.test.method,
         p_value=finding.test.value,
     )
 
 
-def _as_rate(difference: Estimate) -> Estimate:
-    """A share of wins from the difference between the shares of wins and of losses."""
-    return replace(
-        difference,
-        estimate=(1 + difference.estimate) / 2,
-        low=(1 + difference.low) / 2,
-        high=(1 + difference.high) / 2,
-    )
+def _widened(rate: Estimate, difference: Estimate) -> Estimate:
+    """The win rate with an interval that covers that of the difference of wins and losses."""
+    low, high = (1 + difference.low) / 2, (1 + difference.high) / 2
+    wide = replace(rate, low=min(rate.low, low), high=max(rate.high, high))
+    return replace(wide, method=f"{rate.method}-clustered")
 
 
 def _clustered(

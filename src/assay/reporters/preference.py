@@ -29,7 +29,7 @@ def write_preference(found: Preference, page: Page) -> None:
     """The pairs, the ranking, the judge and what it cost."""
     page.prose("preference  ", safe(found.criteria), "bold")
     for pair in found.pairs:
-        page.prose("", safe(f"{pair.a}, {pair.b}: {result_of(pair)}"))
+        page.prose("", safe(f"{pair.b} against {pair.a}: {result_of(pair)}"))
         for line in details_of(pair):
             page.prose("  ", safe(line))
     if found.ranking:

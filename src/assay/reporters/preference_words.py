@@ -23,7 +23,8 @@ def result_of(pair: PreferencePair) -> str:
     known = "" if pair.p_value is None else f", {p_value(pair.p_value)}"
     if pair.adjusted not in (None, pair.p_value):
         known += f" ({p_value(pair.adjusted or 0.0)} allowing for all pairs)"
-    return f"{pair.better or 'neither'} is preferred: {rate}{known}"
+    verdict = "that may be chance" if pair.better is None else f"{pair.better} is preferred"
+    return f"{rate}{known}; {verdict}"
 
 
 def details_of(pair: PreferencePair) -> Iterator[str]:

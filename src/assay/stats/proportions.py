@@ -30,6 +30,25 @@ def wilson_limits(rate: float, n: float, z: float) -> Interval:
     return Interval(low, high)
 
 
+def win_rate(wins: int, losses: int, ties: int, level: float = 0.95) -> Estimate | None:
+    """The share of wins with ties as half wins: Wilson's interval for the effective cases.
+
+    A tie varies less than a win or a loss, so cases with ties count for more. Half a win and half
+    a loss are added for the variance, or a sample of ties alone would have none.
+    """
+    _check(min(wins, losses, ties), wins + losses + ties)
+    n = wins + losses + ties
+    if n == 0:
+        return None
+    shares = [((wins + 0.5) / (n + 1), 1.0), ((losses + 0.5) / (n + 1), 0.0), (ties / (n + 1), 0.5)]
+    centre = sum(share * score for share, score in shares)
+    variance = sum(share * (score - centre) ** 2 for share, score in shares)
+    effective = n * centre * (1 - centre) / variance
+    rate = (wins + ties / 2) / n
+    limits = wilson_limits(rate, effective, interval_z(level))
+    return Estimate(rate, limits.low, limits.high, level, "wilson-ties")
+
+
 def clopper_pearson(successes: int, n: int, level: float = 0.95) -> Estimate | None:
     """The exact interval: never too narrow, usually wider than needed."""
     _check(successes, n)

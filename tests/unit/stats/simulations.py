@@ -19,7 +19,7 @@ from assay.stats.calibration import (
 from assay.stats.estimates import Estimate
 from assay.stats.means import bootstrap, clustered_t, score_mean, student_t
 from assay.stats.paired import Pairs, newcombe, score_difference
-from assay.stats.proportions import clopper_pearson, clustered_rate, wilson
+from assay.stats.proportions import clopper_pearson, clustered_rate, wilson, win_rate
 from assay.stats.repeats import Attempts, mean_pass_at_k, mean_pass_hat_k
 from assay.stats.sequential import Sequential, Side
 
@@ -166,6 +166,18 @@ def agreements(kind: Callable[[Confusion], Estimate | None], truth: float, n: in
     return lambda random: holds(kind(_labels(random, n, 0.6, 0.9, 0.8)), truth)
 
 
+def wins(n: int, won: float, lost: float) -> World:
+    """Cases that are won, lost, or else tie."""
+
+    def world(random: Random) -> bool:
+        draws = [random.random() for _ in range(n)]
+        gained = sum(draw < won for draw in draws)
+        missed = sum(won <= draw < won + lost for draw in draws)
+        return holds(win_rate(gained, missed, n - gained - missed), (1 + won - lost) / 2)
+
+    return world
+
+
 def ranked(cases: int, powers: list[float], ties: float) -> World:
     """Targets whose answers to a case are as good as their powers, and chance; some pairs tie.
 
@@ -242,6 +254,10 @@ COVERED: list[tuple[str, World, float, float]] = [
     ("kappa n=200", agreements(kappa, (SEEN - CHANCE) / (1 - CHANCE), 200), 0.93, 0.97),
     ("corrected 0.9", corrected(0.9, 200, 50), 0.93, 0.98),
     ("corrected 0.7", corrected(0.7, 1000, 100), 0.93, 0.98),
+    ("win rate n=50 half ties", wins(50, 0.3, 0.2), 0.93, 0.97),
+    ("win rate n=100 few ties", wins(100, 0.6, 0.3), 0.93, 0.97),
+    ("win rate n=30 nothing lost", wins(30, 0.2, 0), 0.92, 0.99),
+    ("win rate n=40 many ties", wins(40, 0.06, 0.06), 0.93, 0.99),
     ("ranking of 3, 20 cases", ranked(20, [0.5, 0, -0.5], 0.2), 0.93, 0.97),
     ("ranking of 5, 50 cases", ranked(50, [1, 0.5, 0, -0.5, -1], 0.3), 0.93, 0.97),
     ("ranking of 5, far apart", ranked(60, [2, 1, 0, -1, -2], 0), 0.93, 0.97),
