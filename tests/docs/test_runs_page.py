@@ -114,13 +114,7 @@ class Repository:
         return code, output + printed
 
 
-@pytest.mark.parametrize(
-    "workflow",
-    [
-        pytest.param(CACHED, id="cached"),
-        pytest.param(POSTGRES, id="postgres", marks=pytest.mark.full),
-    ],
-)
+@pytest.mark.parametrize("workflow", [CACHED, POSTGRES], ids=["cached", "postgres"])
 def test_the_recipe_for_ci_works(
     workflow: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: Any
 ) -> None:
