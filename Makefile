@@ -88,9 +88,10 @@ $(VENV)/installed-oracles: $(VENV)/installed-dev
 	$(PIP) install -c constraints.txt scipy statsmodels
 	@touch $@
 
-# What drives a browser in the tests of pages.
+# What drives a browser in the tests of pages, and what checks the types of their modules.
 $(VENV)/installed-browser: $(VENV)/installed-dev
 	$(PIP) install -c constraints.txt --group browser
+	$(BIN)/npm install --prefix $(VENV)/types --no-audit --no-fund typescript@7.0.2
 	@touch $@
 
 # The browser itself, which PyPI does not have.
