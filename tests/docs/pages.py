@@ -21,10 +21,8 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 import re
 import shlex
-import subprocess
 import sys
 import textwrap
 import traceback
@@ -40,7 +38,6 @@ from assay.cli.app import app
 from assay.errors import ConfigError
 from assay.service import eval_files
 from assay.settings import Settings
-from timeouts import WAIT_SECONDS
 
 TIERS = ("golden", "labeled", "regression", "rubric")
 EXAMPLES = ("eval", "evaluators", "expect", *TIERS)
@@ -285,18 +282,7 @@ class Story:
             return done.returncode, done.stdout
         if plain:
             return self._assay(shlex.split(command)[1:])  # the same without a new process
-        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
-        done = subprocess.run(
-            ["sh", "-c", command],
-            cwd=self.here,
-            env={**os.environ, "PATH": path},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=WAIT_SECONDS,
-            check=False,
-        )
+        done = preloaded_command.shell(command, self.here)
         return done.returncode, done.stdout
 
     def _assay(self, arguments: list[str]) -> tuple[int, str]:

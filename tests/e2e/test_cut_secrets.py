@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
@@ -16,6 +17,8 @@ PARTS = [secret[i : i + 5] for secret in (KNOWN, BY_PATTERN) for i in range(3, l
 REPORTS = ("json", "jsonl", "csv", "xml", "md")
 #: Before, amid and after every limit of a quoted value, a reason, a message and a report.
 OFFSETS = (*range(0, 130, 2), *range(440, 505, 5), *range(940, 1005, 5), *range(7940, 8010, 9))
+if os.environ.get("ASSAY_TEST_PROFILE") != "full":
+    OFFSETS = OFFSETS[::3]  # a secret is cut at several places all the same
 
 AGENT = """
 import sys

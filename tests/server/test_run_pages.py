@@ -18,6 +18,7 @@ from assay.server.app import create_app
 from assay.server.pages import runs
 from assay.server.pages.kept_overviews import Overviews
 from assay.server.pages.overviews import MAX_RATES
+from assay.server.security import Access
 from assay.settings import Settings
 from server.conftest import ADDRESS, Agent
 from server.test_pages import BROWSER, addresses, read_page
@@ -139,6 +140,37 @@ def test_a_run_page_says_the_verdict_in_the_words_of_the_report(running: TestCli
     assert "100 % (2 of 2 cases judged)" in shown
     assert "Why cases did not pass 1 case" in shown
     assert "1 to 2 of 2" in shown
+
+
+def test_a_run_is_listed_with_what_regressed_and_what_was_fixed(
+    running: TestClient, agent: Agent
+) -> None:
+    running.put("/api/baselines/main", json={"run": finished(running, SUITES)["runId"]})
+    agent.known = {"Spain": "Madrid"}
+    finished(running, SUITES | {"options": {"baseline": "main"}})
+    assert "against main: 1 regressed, 1 fixed" in text_of(read_page(running, "/"))
+
+
+def test_a_run_is_compared_with_its_baseline_by_name_as_long_as_that_means_the_same_run(
+    running: TestClient,
+) -> None:
+    base = finished(running, SUITES)["runId"]
+    running.put("/api/baselines/main", json={"run": base})
+    run = finished(running, SUITES | {"options": {"baseline": "main"}})["runId"]
+    page = read_page(running, f"/runs/{run}")
+    assert f"/compare?base=main&candidate={run}" in addresses(page, "a")
+    assert f"against main ({base[:13]}): none lost" in text_of(page)
+    running.put("/api/baselines/main", json={"run": run, "accept": True})
+    page = read_page(running, f"/runs/{run}")
+    assert f"/compare?base={base}&candidate={run}" in addresses(page, "a")
+
+
+def test_requests_to_copy_name_the_public_url(project: Settings, store: Store) -> None:
+    access = Access.of("127.0.0.1", [], public_url="https://evals.example")
+    with TestClient(create_app(project, store, access), ADDRESS) as client:
+        run = finished(client, SUITES)["runId"]
+        page = unescape(read_page(client, f"/runs/{run}/cases/0"))
+    assert "curl https://evals.example/api/runs" in page
 
 
 def test_all_links_of_run_and_case_pages_lead_somewhere(running: TestClient) -> None:

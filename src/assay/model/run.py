@@ -100,7 +100,7 @@ class RunVerdict(msgspec.Struct, frozen=True, rename="camel"):
     `verdict` is None for a run of an earlier version. `unreported` is true until the command has
     written its reports. The rest is for a run with a `baseline`, so that the comparison can be
     repeated. `removed` are the cases that no longer exist, if the run was filtered. `sequential` is
-    the test of a run that was to stop once it is decided.
+    the test of a run that was to stop once it is decided. `regressed` and `fixed` count cases.
     """
 
     exit_code: int | None = None
@@ -111,6 +111,8 @@ class RunVerdict(msgspec.Struct, frozen=True, rename="camel"):
     removed: tuple[CaseRef, ...] | None = None
     sequential: Sequential | None = None
     unreported: bool | None = None
+    regressed: int | None = None
+    fixed: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON in the store, without nulls."""
@@ -289,6 +291,15 @@ def id_time_ms(run_id: str) -> int | None:
     except ValueError:
         return None
     return found.int >> 80 if found.version == 7 else None
+
+
+#: Runs that begin in different milliseconds differ in this part of their ids.
+_SHORT = 13
+
+
+def short_id(run_id: str) -> str:
+    """The beginning of an id, by which people and commands find the run; other names unchanged."""
+    return run_id if id_time_ms(run_id) is None else run_id[:_SHORT]
 
 
 def new_run_id(now_ms: int, random: Callable[[int], int]) -> str:

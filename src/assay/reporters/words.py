@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from assay.model.comparison import AcceptedCase, CaseRef, Comparison
+from assay.model.run import short_id
 from assay.model.run_result import RunResult
 from assay.model.suite_result import EvalSuiteResult, Summary
 from assay.text import count, duration, money, percent
@@ -255,10 +256,10 @@ def _costs(summary: Summary) -> str:
 
 
 def baseline_of(run: RunResult, comparison: Comparison) -> str:
-    """The baseline as it was given, with the id of the run if that was a name."""
+    """The baseline as it was given, with the id of the run if that was a name; ids are short."""
     asked = str(run.record.options.get("baseline") or "")
-    base = comparison.base
-    return base if base.startswith(asked) else f"{asked} ({base})"
+    base = short_id(comparison.base)
+    return base if comparison.base.startswith(asked) else f"{asked} ({base})"
 
 
 def changes(comparison: Comparison) -> Iterator[tuple[str, tuple[CaseRef, ...]]]:

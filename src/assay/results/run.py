@@ -320,6 +320,8 @@ def recorded_summary(
             baseline=result.comparison.base,
             removed=result.comparison.removed if narrowed else None,
             sequential=sequential,
+            regressed=len(result.comparison.regressions),
+            fixed=len(result.comparison.new_passes),
         )
     # The statistics of each suite are stored so that lists of runs need not count trials.
     suites = [

@@ -57,6 +57,10 @@ def create_app(
     root = Path(os.path.realpath(root or settings.root))
     settings = replace(settings, bounds=root)
     run_manager = RunManager(settings, store, root, now)
+    access = access or Access()
+
+    state = State(settings, store, run_manager, now, access.origin)
+    preparer = Preparer(state)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -75,9 +79,7 @@ def create_app(
         openapi_url=None,
         redirect_slashes=False,
     )
-    app.state.assay = State(settings, store, run_manager, now)
-    preparer = Preparer(app.state.assay)
-    access = access or Access()
+    app.state.assay = state
     sessions = Sessions(store, access.tokens, now, secure=access.origin.startswith("https:"))
     app.add_middleware(
         Guard,

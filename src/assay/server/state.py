@@ -28,6 +28,8 @@ class State(msgspec.Struct, frozen=True):
     store: Store
     run_manager: RunManager
     now: Clock = utc_now
+    #: The address of the server in browsers, if it was given.
+    public_url: str = ""
     label_queues: LabelQueues = msgspec.field(default_factory=LabelQueues)
     overviews: Overviews = msgspec.field(default_factory=Overviews)
     scans: asyncio.Semaphore = msgspec.field(default_factory=lambda: asyncio.Semaphore(MAX_SCANS))

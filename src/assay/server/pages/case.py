@@ -86,7 +86,7 @@ async def get(request: Request) -> Response:
     position = request.path_params["position"]
     if not (position.isascii() and position.isdigit() and len(position) < 10):
         raise ApiError("NOT_FOUND", "Case not found")
-    address = f"{request.url.scheme}://{request.headers['host']}"
+    address = state.public_url or f"{request.url.scheme}://{request.headers['host']}"
     making = partial(_case, state, record, int(position), place, address)
     try:
         shown = await asyncio.to_thread(making)

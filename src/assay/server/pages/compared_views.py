@@ -18,10 +18,11 @@ from assay.model.case_filter import CaseFilter, Term
 from assay.model.case_view import CaseView
 from assay.model.comparison_tables import PairCounts
 from assay.model.result import Outcome
+from assay.model.run import short_id
 from assay.reporters.comparison_words import rate_change, what_changed
 from assay.reporters.pair_words import BRIEF, FEW, Side, expected, sides
 from assay.reporters.words import accepted
-from assay.server.pages.places import case_list, compare_page, short_id
+from assay.server.pages.places import case_list, compare_page
 from assay.service.compared_runs import ComparedRuns, ListName, Pair
 
 TITLES: dict[ListName, str] = {

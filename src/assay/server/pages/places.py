@@ -10,11 +10,6 @@ from assay.model.case_filter import CaseFilter
 DEFAULT_SORT = "outcome"
 
 
-def short_id(run_id: str) -> str:
-    """The beginning of an id, by which runs of the same day differ."""
-    return run_id[:13]
-
-
 def run_page(run_id: str) -> str:
     return f"/runs/{run_id}"
 

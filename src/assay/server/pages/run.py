@@ -13,7 +13,8 @@ from starlette.responses import Response, StreamingResponse
 
 from assay.charts.forest import rate_forest
 from assay.model.case_filter import parse_filter
-from assay.model.run import RunRecord
+from assay.model.run import RunRecord, short_id
+from assay.ports import Store
 from assay.registry import reporters
 from assay.results.run import result_of
 from assay.server.callers import caller_of
@@ -43,16 +44,24 @@ async def get(request: Request) -> Response:
         may_cancel = caller_of(request).may_write and record.started_by == SERVE
         return render("live.html", request, run=record, live=live, may_cancel=may_cancel)
 
-    def read() -> tuple[RunOverview, CaseList]:
+    def read() -> tuple[RunOverview, CaseList, str]:
         overview = state.overviews.of(record, state.store, state.settings)
-        return overview, list_cases(place, state.store, record, state.overviews.facets)
+        cases = list_cases(place, state.store, record, state.overviews.facets)
+        return overview, cases, _base(record, overview, state.store)
 
-    overview, cases = await state.scan(read, request)
-    return render(RUN_TEMPLATE, request, **_values(record, overview), cases=cases)
+    overview, cases, base = await state.scan(read, request)
+    return render(RUN_TEMPLATE, request, **_values(record, overview), base=base, cases=cases)
+
+
+def _base(record: RunRecord, overview: RunOverview, store: Store) -> str:
+    """The baseline by its name, unless that means another run by now."""
+    name = record.options.get("baseline")
+    return str(name) if store.baselines().get(str(name)) == overview.base else overview.base
 
 
 def _values(record: RunRecord, overview: RunOverview) -> dict[str, Any]:
     return {
+        "base_shown": short_id(str(record.options.get("baseline") or overview.base)),
         "run": record,
         "overview": overview,
         "about": _about(record, overview),

@@ -6,9 +6,8 @@ from datetime import datetime
 
 import msgspec
 
-from assay.model.run import RunRecord
+from assay.model.run import RunRecord, short_id
 from assay.ports import Store
-from assay.server.pages.places import short_id
 from assay.service.compared_runs import ComparedRuns
 from assay.text import percent
 

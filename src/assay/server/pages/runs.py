@@ -15,7 +15,7 @@ from starlette.responses import RedirectResponse, Response
 from assay.charts.intervals import rate_words
 from assay.errors import AssayError
 from assay.model.names import same_name
-from assay.model.run import RunRecord
+from assay.model.run import RunRecord, RunVerdict, short_id
 from assay.ports import Store
 from assay.reporters.words import because, tone_of
 from assay.server.callers import caller_of
@@ -53,6 +53,7 @@ class ListedRun(msgspec.Struct, frozen=True):
     judged: str
     why: str
     baseline: str
+    moved: str
     names: list[str]
     branch: str
     address: str
@@ -131,11 +132,19 @@ def _row(record: RunRecord, names: dict[str, list[str]]) -> ListedRun:
         rate_words(msgspec.convert(rate, Estimate)) if rate else "",
         f"{passed:,} of {passed + failed:,}" if passed + failed else "",
         because(verdict.reasons),
-        str(record.options.get("baseline") or verdict.baseline or ""),
+        str(record.options.get("baseline") or short_id(verdict.baseline or "")),
+        _moved(verdict),
         names.get(record.id, []),
         _branch(record),
         run_page(record.id),
     )
+
+
+def _moved(verdict: RunVerdict) -> str:
+    """`2 regressed, 1 fixed`; empty if the run was not compared, or by an older version."""
+    if verdict.regressed is None or verdict.fixed is None:
+        return ""
+    return f"{verdict.regressed:,} regressed, {verdict.fixed:,} fixed"
 
 
 def _word(record: RunRecord) -> str:

@@ -105,7 +105,7 @@ async def save(request: Request) -> Response:
         try:
             await _change(request, form, case)
             return RedirectResponse(f"{LIST}/{case.id}?saved=1", 303)
-        except Outdated:  # somebody was quicker
+        except Outdated:  # another edit was saved first
             case = await live_case(request) or case
     return await _conflict(request, form, base, case)
 

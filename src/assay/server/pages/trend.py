@@ -17,8 +17,9 @@ from assay.charts.markup import Chart
 from assay.charts.trend import Amount, TrendPoint, amount_trend, rate_trend
 from assay.comparison.outcomes import newest_first
 from assay.errors import UsageError
+from assay.model.run import short_id
 from assay.ports import Store
-from assay.server.pages.places import compare_page, run_page, short_id
+from assay.server.pages.places import compare_page, run_page
 from assay.server.pages.rendering import page, render
 from assay.server.requests import quoted
 from assay.server.state import state_of

@@ -1,10 +1,12 @@
 // The filter language of cases, the same as `assay.model.case_filter`: `outcome:failed tag:billing`.
 // A test compares both on random filters and cases.
 
+/** @type {Record<string, string[]>} */
 const CHOICES = {
   outcome: ["passed", "failed", "errored", "skipped"],
   changed: ["regressed", "fixed", "still-failing", "added", "not-comparable", "not-judged"],
 };
+/** @type {Record<string, string>} */
 const NUMBERS = { score: "a number from 0 to 1", cost: "US dollars", latency: "milliseconds" };
 const FIELDS = ["id", "suite", "tag", "evaluator", "outcome", "changed", "flaky", "score", "cost", "latency"];
 const MAX_LENGTH = 2000;
@@ -17,12 +19,13 @@ const QUOTED = /"((?:[^"\\]|\\.)*)"/sy;
 const UNQUOTED = new RegExp(`[^${SPACES},"]+`, "y");
 const WORD = new RegExp(`[^${SPACES}"]+`, "y");
 const NUMBER = /^[+-]?(\d+(_\d+)*\.?(\d+(_\d+)*)?|\.\d+(_\d+)*)([eE][+-]?\d+(_\d+)*)?$/;
+/** @type {Record<string, (a: number, b: number) => boolean>} */
 const COMPARE = {
-  "<": (/** @type {number} */ a, /** @type {number} */ b) => a < b,
-  "<=": (/** @type {number} */ a, /** @type {number} */ b) => a <= b,
-  "=": (/** @type {number} */ a, /** @type {number} */ b) => a === b,
-  ">=": (/** @type {number} */ a, /** @type {number} */ b) => a >= b,
-  ">": (/** @type {number} */ a, /** @type {number} */ b) => a > b,
+  "<": (a, b) => a < b,
+  "<=": (a, b) => a <= b,
+  "=": (a, b) => a === b,
+  ">=": (a, b) => a >= b,
+  ">": (a, b) => a > b,
 };
 
 /**
@@ -55,7 +58,7 @@ export function parseFilter(text, fold) {
   let place = 0;
   let texts = 0;
 
-  /** @param {number} at @param {string} found @param {string} [hint] @returns {never} */
+  /** @type {(at: number, found: string, hint?: string) => never} */
   const fail = (at, found, hint) => {
     throw new FilterMistake([...text.slice(0, at)].length + 1, found, hint);
   };

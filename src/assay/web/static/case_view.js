@@ -1,9 +1,14 @@
 // One case of a report: why it did not pass, question and answer, checks, calls, the baseline.
 import { make } from "./elements.js";
 
+/** @typedef {Record<string, string>} Names */
+/** @type {Names} */
 const SIGNS = { passed: "✓", failed: "✕", errored: "!", skipped: "-", flaky: "~", regressed: "✕", fixed: "✓" };
+/** @type {Names} */
 const TONES = { passed: "better", failed: "worse", errored: "errored", skipped: "" };
+/** @type {Names} */
 const CHECK_OUTCOMES = { pass: "passed", borderline: "flaky", fail: "failed", errored: "errored", skipped: "skipped" };
+/** @type {Names} */
 const CALLS = { "=": "same", "~": "differs", "-": "missing", "+": "unexpected" };
 
 /** An outcome with its sign. @param {string} outcome @param {string} [label] */
@@ -24,7 +29,7 @@ export function standing(table, row) {
   const name = table.outcomes[outcome[row]];
   const change = table.changes[changed[row]];
   if (change === "regressed" || change === "fixed") return [change, change];
-  if (table.isFlaky(row)) return ["flaky", `${name} ${passes[row]} of ${judged[row]}`];
+  if (table.isFlaky(row)) return ["flaky", `flaky, ${passes[row]} of ${judged[row]} passed`];
   return [name, name];
 }
 
