@@ -295,3 +295,17 @@ def test_secrets_do_not_reach_the_judge_nor_the_result(
     assert found["pairs"][0]["ties"] == CASES
     assert found["pairs"][0]["flipped"] == 0
     assert "sesame" not in done.output
+
+
+def test_the_expected_cost_is_said_before_it_starts(project: Project) -> None:
+    judge = {"name": "j", "provider": "openai", "model": "gpt-6-luna", "api_key": "k"}
+    judge |= {"base_url": "http://127.0.0.1:1"}
+    project.write("assay.yaml", {"targets": [judge], "defaults": {"max_retries": 0, "workers": 1}})
+    base, candidate = runs(project, "terse", "wordy")
+    done = project.call(
+        *("compare", base, candidate, "--preference", "Which is clearer?", "--judge", "j"), code=3
+    )
+    assert re.search(
+        r"12 pairs of answers in both orders: 24 calls, about \$0\.00\d\d", done.stderr
+    )
+    assert "10 cases not judged" in done.stdout

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
-from assay.evaluators.judge import Judge, JudgeFault, Spending
-from assay.evaluators.preference import AnswerPair, Choice, choose
+from assay.model.preference import AnswerPair, Choice
 from assay.redaction import redacted
 
 #: After this many errors and not one choice, no more is asked: the judge does not work.
@@ -16,21 +15,51 @@ MAX_ERRORS = 10
 T = TypeVar("T")
 
 
+class Spent(Protocol):
+    """What a judge was asked so far: calls, and replies from the cache, and the cost of each."""
+
+    calls: int
+    cached: int
+    costs: list[float | None]
+
+    @property
+    def cost_usd(self) -> float | None:
+        """The cost of all calls; None if that of any call is unknown."""
+        ...
+
+
+class AnswerJudge(Protocol):
+    """A judge that compares answers by some criteria; `id` is a hash of both."""
+
+    name: str
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def spending(self) -> Spent: ...
+
+    def length(self, pair: AnswerPair) -> int:
+        """How many characters one question about a pair has."""
+        ...
+
+    async def choose(self, pair: AnswerPair) -> Choice | str:
+        """The better answer, or why there is none."""
+        ...
+
+
 class Preferring(Generic[T]):
     """One pass over pairs of answers; `answers` reads a pair when its turn comes."""
 
     def __init__(
         self,
-        judge: Judge,
-        criteria: str,
+        judge: AnswerJudge,
         answers: Callable[[T], AnswerPair],
         budget_usd: float | None = None,
     ) -> None:
-        self.spending = Spending()
         #: Why not all pairs were judged; empty if they were.
         self.stopped = ""
-        self._judge, self._criteria, self._answers = judge, criteria, answers
-        self._budget = budget_usd
+        self._judge, self._answers, self._budget = judge, answers, budget_usd
         self._choices = self._errors = 0
 
     async def run(self, pairs: Sequence[T], workers: int) -> dict[T, Choice | str]:
@@ -42,21 +71,14 @@ class Preferring(Generic[T]):
                 group.create_task(self._work(waiting, found))
         return found
 
-    @property
-    def cost_usd(self) -> float:
-        """What the calls cost as far as the judge reports it."""
-        return sum(cost for cost in self.spending.costs if cost is not None)
-
     async def _work(self, waiting: Iterator[T], found: dict[T, Choice | str]) -> None:
         while not self._stop():
             pair = next(waiting, None)
             if pair is None:
                 return
-            answers = self._answers(pair)
-            try:
-                choice = await choose(self._judge, answers, self._criteria, self.spending)
-            except JudgeFault as fault:
-                found[pair] = redacted(str(fault))
+            choice = await self._judge.choose(self._answers(pair))
+            if isinstance(choice, str):
+                found[pair] = redacted(choice)
                 self._errors += 1
             else:
                 reasons = (redacted(choice.reasons[0]), redacted(choice.reasons[1]))
@@ -64,7 +86,8 @@ class Preferring(Generic[T]):
                 self._choices += 1
 
     def _stop(self) -> bool:
-        if self._budget is not None and self.cost_usd >= self._budget:
+        spent = sum(cost for cost in self._judge.spending.costs if cost is not None)
+        if self._budget is not None and spent >= self._budget:
             self.stopped = f"the budget of ${self._budget:g} is spent"
         elif self._errors >= MAX_ERRORS and not self._choices:
             self.stopped = f"the judge failed {self._errors} times and never gave a verdict"

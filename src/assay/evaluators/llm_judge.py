@@ -13,6 +13,7 @@ from pydantic_core import PydanticCustomError
 
 from assay.errors import UsageError
 from assay.evaluators.judge import Judge, JudgeFault, Question, Spending, closed
+from assay.evaluators.preference import AnswerJudge
 from assay.evaluators.prompt import (
     Material,
     material_of,
@@ -118,6 +119,11 @@ class LlmJudgeEvaluator(EvaluatorSpec):
             return await vote(judge, task(material), material, context.repeat, self.samples)
 
         return check
+
+    @staticmethod
+    def comparing(resources: Resources, criteria: str) -> AnswerJudge:
+        """The judge of preferences, which is asked about two answers instead of one."""
+        return AnswerJudge(resources, criteria)
 
     def _prompt_text(self) -> str:
         return prompt_text(self.name, self.prompt or DEFAULT_PROMPT)

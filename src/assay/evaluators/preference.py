@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
-import msgspec
-
-from assay.evaluators.judge import Judge, Question, Spending, closed
+from assay.evaluators.judge import Judge, JudgeFault, Question, Spending, closed
 from assay.evaluators.prompt import Material
+from assay.model.preference import AnswerPair, Choice
+from assay.ports import Resources
 from assay.wire.validation_errors import shown
 
 #: To be raised when the prompt changes, as replies and calibrations no longer apply then.
@@ -68,64 +68,63 @@ class PreferenceForm:
         return self.reply.get("reasoning") or ""
 
 
-class AnswerPair(msgspec.Struct, frozen=True):
-    """Two answers to a question, and what is known of a good one."""
-
-    question: str
-    a: str
-    b: str
-    expected_outcome: str = ""
-    reference_answer: str = ""
-
-    def material(self, *, swapped: bool) -> Material:
-        """What the judge sees: the answers without the names of their targets."""
-        first, second = (self.b, self.a) if swapped else (self.a, self.b)
-        pieces = {
-            "question": self.question,
-            "expected_outcome": self.expected_outcome,
-            "reference_answer": self.reference_answer,
-            "first_answer": first,
-            "second_answer": second,
-        }
-        return Material({name: text for name, text in pieces.items() if text or name in _ALWAYS})
+def material_of(pair: AnswerPair, *, swapped: bool) -> Material:
+    """What the judge sees: the answers without the names of their targets."""
+    first, second = (pair.b, pair.a) if swapped else (pair.a, pair.b)
+    pieces = {
+        "question": pair.question,
+        "expected_outcome": pair.expected_outcome,
+        "reference_answer": pair.reference_answer,
+        "first_answer": first,
+        "second_answer": second,
+    }
+    return Material({name: text for name, text in pieces.items() if text or name in _ALWAYS})
 
 
-class Choice(NamedTuple):
-    """The better answer of a pair by both orders, and the reasons that the judge gave."""
+class AnswerJudge:
+    """A judge that compares answers by some criteria, and what it was asked so far."""
 
-    better: Literal["a", "b", "tie"]
-    flipped: bool
-    reasons: tuple[str, str]
+    def __init__(self, resources: Resources, criteria: str) -> None:
+        self._judge = Judge.find(resources, None, None)
+        self._criteria = criteria
+        self.name = self._judge.target.name
+        self.spending = Spending()
 
+    @property
+    def id(self) -> str:
+        """A hash of the judge and its instructions; a calibration applies to it."""
+        identity = str(getattr(self._judge.target, "identity", self.name))
+        parts = [str(VERSION), identity, _TASK, PreferenceForm.described, self._criteria]
+        return sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
-def question_about(
-    pair: AnswerPair, criteria: str, form: PreferenceForm, *, swapped: bool
-) -> Question:
-    """The question to the judge; `swapped` shows the answer `b` first."""
-    material = pair.material(swapped=swapped)
-    sections = [f"{_HEADINGS[name]}\n{material.fenced(name)}" for name in material.pieces]
-    task = "\n\n".join([_TASK.format(criteria=criteria), *sections])
-    return Question(form, task, material)
+    def question(
+        self, pair: AnswerPair, form: PreferenceForm | None = None, *, swapped: bool = False
+    ) -> Question:
+        """What is asked about a pair; `swapped` shows the answer `b` first."""
+        material = material_of(pair, swapped=swapped)
+        sections = [f"{_HEADINGS[name]}\n{material.fenced(name)}" for name in material.pieces]
+        task = "\n\n".join([_TASK.format(criteria=self._criteria), *sections])
+        return Question(form or PreferenceForm(), task, material)
 
+    def length(self, pair: AnswerPair) -> int:
+        """How many characters one question about a pair has."""
+        return sum(len(message.text) for message in self.question(pair).messages)
 
-async def choose(judge: Judge, pair: AnswerPair, criteria: str, spending: Spending) -> Choice:
-    """Ask in both orders; raises JudgeFault if a reply cannot be used.
+    async def choose(self, pair: AnswerPair) -> Choice | str:
+        """The better answer, asked in both orders; or why there is none.
 
-    Orders that name different answers make a tie: the judge went by the order.
-    """
-    one, other = PreferenceForm(), PreferenceForm()
-    for form, swapped in ((one, False), (other, True)):
-        await judge.fill_in(question_about(pair, criteria, form, swapped=swapped), spending)
-    reasons = (one.reasoning, other.reasoning)
-    if (one.better, other.better) == ("first", "second"):
-        return Choice("a", False, reasons)
-    if (one.better, other.better) == ("second", "first"):
-        return Choice("b", False, reasons)
-    return Choice("tie", one.better == other.better != "tie", reasons)
-
-
-def judge_id(judge: Judge, criteria: str) -> str:
-    """A hash of the judge and its instructions; a calibration applies to it."""
-    identity = getattr(judge.target, "identity", judge.target.name)
-    parts = [str(VERSION), str(identity), _TASK, PreferenceForm.described, criteria]
-    return sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        Orders that name different answers make a tie: the judge went by the order.
+        """
+        one, other = PreferenceForm(), PreferenceForm()
+        try:
+            for form, swapped in ((one, False), (other, True)):
+                question = self.question(pair, form, swapped=swapped)
+                await self._judge.fill_in(question, self.spending)
+        except JudgeFault as fault:
+            return str(fault)
+        reasons = (one.reasoning, other.reasoning)
+        if (one.better, other.better) == ("first", "second"):
+            return Choice("a", False, reasons)
+        if (one.better, other.better) == ("second", "first"):
+            return Choice("b", False, reasons)
+        return Choice("tie", one.better == other.better != "tie", reasons)

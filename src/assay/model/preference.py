@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -25,6 +25,24 @@ class PreferenceSettings(Shape):
 
     criteria: Text
     judge: Text | None = None
+
+
+class AnswerPair(msgspec.Struct, frozen=True):
+    """Two answers to a question, and what is known of a good one."""
+
+    question: str
+    a: str
+    b: str
+    expected_outcome: str = ""
+    reference_answer: str = ""
+
+
+class Choice(NamedTuple):
+    """The better answer of a pair by both orders, and the reasons that the judge gave."""
+
+    better: Preferred
+    flipped: bool
+    reasons: tuple[str, str]
 
 
 class JudgedPair(GroupCase, frozen=True, omit_defaults=True):

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import ConfigDict, Field, SecretStr
 
+from assay.model.observation import Usage
 from assay.wire.fields import Count, Number, Positive, Several, Text
 from assay.wire.shape import Shape
 
@@ -82,6 +83,10 @@ class TargetSpec(RateLimits):
     def calls_functions(self) -> bool:
         """Can its model call functions of the project? Over REST, only if a setting allows it."""
         return False
+
+    def price_of(self, usage: Usage) -> float | None:
+        """What an answer with this usage costs in US dollars; None if the price is not known."""
+        return None
 
     @property
     def identity(self) -> str:

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from assay.evaluators.preference import AnswerPair
 from assay.model.case_content import decode_content, message_text
 from assay.model.comparison import CaseRef, comparable
 from assay.model.observed import decode_observed
+from assay.model.preference import AnswerPair
 from assay.model.result import JUDGED
 from assay.model.run import RunRecord, TrialRecord, only
 from assay.ports import Store

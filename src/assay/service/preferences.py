@@ -6,27 +6,27 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import msgspec
 
+from assay import registry
 from assay.blocking import wait_for
 from assay.comparison.outcomes import find_run, names_file
 from assay.comparison.preferences import preference_pairs, ranking
-from assay.engine.preferring import Preferring
+from assay.engine.preferring import AnswerJudge, Preferring
 from assay.engine.redaction import RedactedJudge, SecretFreeCache
 from assay.engine.run_targets import pool_for
 from assay.errors import UsageError
-from assay.evaluators.judge import Judge
-from assay.evaluators.preference import Choice, PreferenceForm, judge_id, question_about
 from assay.model.calibration import CalibrationState, JudgeUse
 from assay.model.events import Listener, Notice
 from assay.model.observation import Usage
 from assay.model.options import RunOptions
-from assay.model.preference import JudgedPair, Preference, PreferenceJudge
+from assay.model.preference import Choice, JudgedPair, Preference, PreferenceJudge
 from assay.model.run import RunRecord
 from assay.model.run_result import RunResult
-from assay.ports import Store, Target
+from assay.model.target import TargetSpec
+from assay.ports import Resources, Store, Target
 from assay.redaction import Redactor, redacted, redacting
 from assay.results import calibrations
 from assay.service.answer_pairs import AnsweredCases, AnsweredRun, PairToJudge
@@ -39,7 +39,6 @@ from assay.service.secrets import secrets_of
 from assay.service.store import open_store
 from assay.settings import Settings
 from assay.stats.calibration import Confusion
-from assay.targets.prices import cost
 from assay.text import count, money
 
 #: The name and the type of the judge of preferences, where judges have an evaluator's.
@@ -138,9 +137,12 @@ async def _prefer(
     async with pool_for(settings, session.options, judge) as pool:
         with redacting(lambda: redactor):
             cache = SecretFreeCache(runs[0].store, redactor) if session.options.cache else None
-            asked = Judge(RedactedJudge(pool.judge(None, None), redactor), (None, None), cache)
+            judging = RedactedJudge(pool.judge(None, None), redactor)
+            resources = Resources(lambda target, model: judging, cache=cache)
+            named = cast("Any", registry.evaluators.get("llm_judge"))
+            asked: AnswerJudge = named.comparing(resources, session.criteria)
             spec = None if judge is not None else pool.judge_spec()
-            request.listen(Notice(session.announcement(asked, getattr(spec, "model", None))))
+            request.listen(Notice(session.announcement(asked, spec)))
             return await session.run(asked, pool.workers)
 
 
@@ -162,43 +164,36 @@ class _Session:
             message = "the runs have no case that two of them answered"
             raise UsageError(f"{message}: there is nothing to compare")
 
-    def announcement(self, judge: Judge, model: str | None) -> str:
+    def announcement(self, judge: AnswerJudge, spec: TargetSpec | None) -> str:
         """What is about to be asked, and what it costs if that can be known."""
         pairs = count(len(self._pairs), "pair of answers", "pairs of answers")
         calls = count(2 * len(self._pairs), "call")
-        words = f"the judge {judge.target.name!r} compares {pairs} in both orders: {calls}"
-        expected = None if model is None else self._expected_cost(judge, model)
+        words = f"the judge {judge.name!r} compares {pairs} in both orders: {calls}"
+        expected = None if spec is None else self._expected_cost(judge, spec)
         return words if expected is None else f"{words}, about {money(expected)}"
 
-    def _expected_cost(self, judge: Judge, model: str) -> float | None:
+    def _expected_cost(self, judge: AnswerJudge, spec: TargetSpec) -> float | None:
         """The cost of all calls, by the length of some; None if the price is not known."""
         some = self._pairs[:: max(len(self._pairs) // _SAMPLED, 1)]
-        prices, total = self._settings.config.prices, 0.0
-        for pair in some:
-            answers = self._cases.answers(pair)
-            question = question_about(answers, self.criteria, PreferenceForm(), swapped=False)
-            characters = sum(len(message.text) for message in question.messages)
-            usage = Usage(characters // _CHARACTERS_PER_TOKEN, _REPLY_TOKENS)
-            each = cost(model, usage, prices)
-            if each is None:
-                return None
-            total += each
-        return 2 * total / len(some) * len(self._pairs)
+        lengths = [judge.length(self._cases.answers(pair)) for pair in some]
+        calls = 2 * len(self._pairs)
+        tokens = sum(lengths) / len(lengths) / _CHARACTERS_PER_TOKEN * calls
+        return spec.price_of(Usage(round(tokens), _REPLY_TOKENS * calls))
 
-    async def run(self, judge: Judge, workers: int) -> Preference:
-        preferring = Preferring(judge, self.criteria, self._cases.answers, self.options.budget_usd)
+    async def run(self, judge: AnswerJudge, workers: int) -> Preference:
+        preferring = Preferring(judge, self._cases.answers, self.options.budget_usd)
         choices = await preferring.run(self._pairs, workers)
         names = [run.name for run in self._runs]
         cases = tuple(
             self._judged_pair(pair, choices[pair]) for pair in self._pairs if pair in choices
         )
-        use = JudgeUse(judge_id(judge, self.criteria), EVALUATOR, EVALUATOR, judge.target.name)
+        use = JudgeUse(judge.id, EVALUATOR, EVALUATOR, judge.name)
         labelled = None if self._labels is None else self._labels.compared(cases)
         if self._labels is not None and labelled is not None and labelled.decided:
             root = self._settings.root
             calibrations.save(root, self._labels.calibration(use, cases, self._about, root))
         state, table = self._calibration(use)
-        spending, clusters = preferring.spending, self._cases.clusters
+        spending, clusters = judge.spending, self._cases.clusters
         return Preference(
             redacted(self.criteria),
             PreferenceJudge(
@@ -210,7 +205,7 @@ class _Session:
             cases,
             labelled,
             unasked := len(self._pairs) - len(cases),
-            tuple(self._notes(preferring, unasked)),
+            tuple(self._notes(judge, preferring.stopped if unasked else "")),
         )
 
     @property
@@ -235,10 +230,10 @@ class _Session:
             *pair.ref, a, b, choice.better, choice.flipped, choice.reasons, "", longer
         )
 
-    def _notes(self, preferring: Preferring[PairToJudge], unasked: int) -> Iterator[str]:
-        if unasked:
-            yield f"not all answers were compared: {preferring.stopped}"
-        spending = preferring.spending
+    def _notes(self, judge: AnswerJudge, stopped: str) -> Iterator[str]:
+        if stopped:
+            yield f"not all answers were compared: {stopped}"
+        spending = judge.spending
         if self.options.budget_usd is not None and spending.calls and spending.cost_usd is None:
             yield "the budget does not cover all calls: the judge does not report what they cost"
         for run in self._runs:

@@ -9,10 +9,12 @@ from pydantic import AfterValidator, Field, SecretStr
 
 from assay.errors import TargetError, UsageError
 from assay.model.message import ContentPart, Message
+from assay.model.observation import Usage
 from assay.model.target import Need, Price, TargetSpec
 from assay.ports import Request
 from assay.targets.address import is_address
 from assay.targets.functions import ToolFunctions
+from assay.targets.prices import cost
 from assay.targets.tools import ToolDefinition, Tools
 from assay.wire.fields import AtLeastOne, Empty, Json, Number, Positive, Rate, Text
 from assay.wire.validation_errors import problem
@@ -79,6 +81,9 @@ class ChatTarget(TargetSpec):
     @property
     def calls_functions(self) -> bool:
         return any(isinstance(tool, str) for tool in self.tools)
+
+    def price_of(self, usage: Usage) -> float | None:
+        return cost(self.model, usage, self.prices)
 
     def functions(self) -> ToolFunctions:
         """The functions under `tools`; raises UsageError if one cannot be used."""

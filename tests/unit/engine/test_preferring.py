@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from assay.engine.preferring import MAX_ERRORS, Preferring
-from assay.evaluators.judge import Judge
-from assay.evaluators.preference import AnswerPair, Choice
-from assay.ports import Request
+from assay.evaluators.preference import AnswerJudge
+from assay.model.preference import AnswerPair, Choice
+from assay.ports import Request, Resources
 from unit import fake_judge
 
 TIE = {"reasoning": "", "better": "tie"}
@@ -19,18 +19,23 @@ def answers(pair: int) -> AnswerPair:
     return AnswerPair("Hi", f"a{pair}", f"b{pair}")
 
 
+def judge_of(target: fake_judge.Judge) -> AnswerJudge:
+    return AnswerJudge(Resources(lambda name, model: target), "clarity")
+
+
 def preferring(target: fake_judge.Judge, budget: float | None = None) -> Preferring[int]:
-    return Preferring(Judge(target, (None, None), None), "clarity", answers, budget)
+    return Preferring(judge_of(target), answers, budget)
 
 
 @pytest.mark.parametrize("workers", [1, 3, 100])
 def test_every_pair_is_asked_twice(workers: int) -> None:
     target = fake_judge.Judge(by=lambda request: TIE)
-    work = preferring(target)
+    judge = judge_of(target)
+    work: Preferring[int] = Preferring(judge, answers)
     found = asyncio.run(work.run(range(20), workers))
     assert sorted(found) == list(range(20))
-    assert len(target.asked) == work.spending.calls == 40
-    assert work.cost_usd == 40 * 0.25
+    assert len(target.asked) == judge.spending.calls == 40
+    assert judge.spending.cost_usd == 40 * 0.25
     assert work.stopped == ""
 
 
