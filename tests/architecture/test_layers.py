@@ -7,7 +7,6 @@ import json
 import re
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -202,56 +201,53 @@ def first_needs(file: Path) -> set[str]:
     return found
 
 
-def ways() -> list[list[str]]:
-    """For every module all that it needs and then itself, in an order in which each finds its own.
-
-    What most need comes first, so that many ways begin alike.
-    """
+def all_needs() -> dict[str, list[str]]:
+    """For every module all modules of ours that are imported before it is."""
     direct = {dotted(file): first_needs(file) for file in modules()}
     for module, needs in direct.items():
         needs.update(name for name in known() if module.startswith(f"{name}."))
         needs -= FACADE
 
     @cache
-    def all_needs(module: str) -> frozenset[str]:
-        return frozenset({module}).union(*map(all_needs, direct[module]))
+    def with_all(module: str) -> frozenset[str]:
+        return frozenset({module}).union(*map(with_all, direct[module]))
 
-    wanted = Counter(need for module in direct for need in all_needs(module))
-
-    def order(module: str) -> tuple[int, int, str]:
-        return -wanted[module], len(all_needs(module)), module
-
-    return [sorted(all_needs(module), key=order) for module in known() - FACADE]
+    return {module: sorted(with_all(module) - {module}) for module in known() - FACADE}
 
 
-#: Imports along every way, from an interpreter that has what others wrote and none of ours.
-#: Where ways part it forks, so that each is gone in a process that has gone no other.
+#: Imports every module after all that it needs, from an interpreter that has what others wrote and
+#: none of ours. It forks for those that do not need the next one, which most of the others need, so
+#: that each is imported in a process that has nothing else.
 EACH_ALONE = """
 import gc, json, os, sys
-from itertools import groupby
+from collections import Counter
 gc.disable()
 import aiohttp, click, fastapi, msgspec, pydantic, yaml
 
-def go(ways, done):
-    while ways:
-        if len({way[done] for way in ways}) > 1:
-            for _, group in groupby(sorted(ways), lambda way: way[done]):
-                apart(list(group), done)
-            return
-        name = ways[0][done]
+def go(left, loaded=frozenset()):
+    wanted = Counter(name for module in left for name in needs[module] | {module})
+    wanted -= Counter(dict.fromkeys(loaded, len(left)))
+    while left:
+        ready = (name for name in wanted if needs[name] <= loaded)
+        name = max(ready, key=lambda name: (wanted[name], name))
+        others = {module for module in left if module != name and name not in needs[module]}
+        if others:
+            apart(others, loaded)
+            wanted -= Counter(n for module in others for n in needs[module] | {module})
         __import__(name)
-        done += 1
-        if any(len(way) == done for way in ways):
+        loaded |= {name}
+        del wanted[name]
+        if name in left:
             print(name)
-        ways = [way for way in ways if len(way) > done]
+        left = left - others - {name}
 
-def apart(ways, done):
+def apart(left, loaded):
     sys.stdout.flush()
     child = os.fork()
     if not child:
         status = 1
         try:
-            go(ways, done)
+            go(left, loaded)
             status = 0
         finally:
             if status:
@@ -263,16 +259,17 @@ def apart(ways, done):
         sys.stdout.flush()
         os._exit(1)
 
+needs = {module: frozenset(names) for module, names in json.load(sys.stdin).items()}
 import assay
 print(*(name for name in sys.modules if name.split(".")[0] == "assay"))
-go(json.load(sys.stdin), 0)
+go(frozenset(needs))
 """
 
 
 def test_every_module_imports_alone() -> None:
     """There are no cycles, so that only what a module needs decides whether it can be imported."""
     command = [sys.executable, "-W", "error", "-c", EACH_ALONE]
-    text = json.dumps(ways())
+    text = json.dumps(all_needs())
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.split()) == sorted(known())

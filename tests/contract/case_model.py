@@ -25,7 +25,7 @@ from assay.ports import Store
 from assay.testing.test_cases import SECONDS
 
 FULL = os.environ.get("ASSAY_TEST_PROFILE") == "full"
-SEQUENCES = settings(max_examples=1000 if FULL else 50, stateful_step_count=30)
+SEQUENCES = settings(max_examples=1000 if FULL else 25, stateful_step_count=30)
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 TEXTS = st.text("ab%_ßÀ☂\U0001f3f3\0\ud800", max_size=4)

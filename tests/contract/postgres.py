@@ -18,6 +18,8 @@ from pathlib import Path
 
 import psycopg
 
+from assay.stores.postgres_store import PostgresStore
+
 #: PostgreSQL refuses to run as root; this user is on every machine and owns nothing.
 NOBODY = 65534
 PASSWORD = "correct horse"
@@ -27,6 +29,14 @@ FAST = "-c fsync=off -c full_page_writes=off -c shared_buffers=32MB -c max_conne
 IN_USE = "Address already in use"
 #: Below the ports that systems give to connections: none of these can take that of a server.
 PORTS = range(15_000, 32_000)
+#: More rows than a test has that is not about many.
+MANY_ROWS = 1000
+_END_OTHERS = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s"
+_END_OTHERS += " AND pid <> pg_backend_pid()"
+_NO_TABLES = "DROP SCHEMA public CASCADE; CREATE SCHEMA public"
+_NO_TABLES += "; GRANT USAGE ON SCHEMA public TO PUBLIC"
+_TABLES_WITH_ROWS = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
+_TABLES_WITH_ROWS += " AND tablename NOT IN ('assay_schema', 'test_case_count')"
 
 
 class Server:
@@ -35,6 +45,7 @@ class Server:
     def __init__(self, home: Path) -> None:
         self.home, self._data, self._numbers = home, home / "data", count()
         self._empty: list[str] = []
+        self._empty_stores: list[str] = []
         self._programs = _programs(home)
         password = home / "password"
         password.write_text(PASSWORD)
@@ -104,12 +115,37 @@ class Server:
         """Empty a database for the next test: creating one takes five times as long."""
         name = url.rpartition("/")[2]
         self.sql(f"ALTER DATABASE {name} RESET ALL")
-        users = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
-        users += " AND pid <> pg_backend_pid()"
-        reset_history = "DROP SCHEMA public CASCADE; CREATE SCHEMA public"
-        reset_history += "; GRANT USAGE ON SCHEMA public TO PUBLIC"
-        self.sql(f"{users}; {reset_history}", url)
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(_END_OTHERS, [name])
+            connection.execute(_NO_TABLES)
         self._empty.append(url)
+
+    def new_store(self) -> str:
+        """The URL of a store with nothing in it; it may have been used and given back."""
+        if self._empty_stores:
+            return self._empty_stores.pop()
+        url = self.new_database()
+        PostgresStore(url).close()
+        return url
+
+    def give_back_store(self, url: str) -> None:
+        """Delete all rows for the next test: creating the tables takes four times as long."""
+        name = url.rpartition("/")[2]
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(_END_OTHERS, [name])
+            connection.execute("SET session_replication_role = replica")  # in any order
+            tables = connection.execute(_TABLES_WITH_ROWS).fetchall()
+            statements = "; ".join(f"DELETE FROM {table}" for (table,) in tables)
+            found = connection.execute(
+                f"{statements}; UPDATE test_case_count SET total = 0".encode()
+            )
+            rows = found.rowcount
+            while found.nextset():
+                rows += found.rowcount
+        if rows > MANY_ROWS:  # dead rows would slow the next test down
+            self.give_back(url)
+        else:
+            self._empty_stores.append(url)
 
     def sql(self, statement: str, url: str | None = None) -> list[tuple[object, ...]]:
         with psycopg.connect(url or self.url("postgres"), autocommit=True) as connection:

@@ -27,7 +27,7 @@ from server.conftest import ADDRESS, Clock
 
 URL = "/api/test-cases"
 JSON = {"content-type": "application/json"}
-SEQUENCES = settings(max_examples=1000 if FULL else 50, stateful_step_count=15)
+SEQUENCES = settings(max_examples=1000 if FULL else 25, stateful_step_count=15)
 IDS = [f"550e8400-e29b-41d4-a716-44665544000{n}" for n in range(3)]
 LETTERS = "aAß%_é\U0001f3f3"
 TEXT = st.text(LETTERS, min_size=1, max_size=3)

@@ -51,8 +51,10 @@ class OnPostgres:
     """Each test has a database of its own."""
 
     @pytest.fixture(autouse=True)
-    def _database(self, url: str) -> None:
-        self.url = url
+    def _database(self, postgres: Server) -> Iterator[None]:
+        self.url = postgres.new_store()
+        yield
+        postgres.give_back_store(self.url)
 
     def make_store(self, folder: Path) -> Store:
         return PostgresStore(self.url)
@@ -94,18 +96,18 @@ def test_a_content_that_another_process_is_about_to_use_is_not_deleted(url: str)
 
 @pytest.mark.parametrize("compared", [compare, compare_requests])
 def test_it_answers_as_the_model_does(
-    compared: Callable[[Callable[[], Store]], None], postgres: Server, url: str
+    compared: Callable[[Callable[[], Store]], None], postgres: Server
 ) -> None:
-    tables = ("test_case_version", "test_case", "tag_set", "cache", "baseline", "trial", "run")
-    # Where there are few rows, this is faster than TRUNCATE.
-    emptied = "".join(f"DELETE FROM {table};" for table in tables)
-    PostgresStore(url).close()
+    used: list[str] = []
 
     def fresh() -> Store:
-        postgres.sql(f"{emptied} UPDATE test_case_count SET total = 0", url)
-        return PostgresStore(url)
+        while used:
+            postgres.give_back_store(used.pop())
+        used.append(postgres.new_store())
+        return PostgresStore(used[0])
 
     compared(fresh)
+    postgres.give_back_store(used.pop())
 
 
 # Other processes

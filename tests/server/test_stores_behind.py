@@ -26,9 +26,10 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
         yield SqliteStore(tmp_path / "store.db")
         return
     server: Server = request.getfixturevalue("postgres")
-    url = server.new_database()
-    yield PostgresStore(url)
-    server.give_back(url)
+    url = server.new_store()
+    with closing(PostgresStore(url)) as store:
+        yield store
+    server.give_back_store(url)
 
 
 def found_in(module: ModuleType) -> dict[str, object]:
