@@ -166,6 +166,7 @@ def _normal_power(n: int, discordant: float, difference: float, alpha: float) ->
     return normal_cdf((shift - limit) / deviation) + normal_cdf((-shift - limit) / deviation)
 
 
+@lru_cache(maxsize=4096)  # the search for a number of cases asks for most of them again and again
 def _power_given(count: int, worse: float, alpha: float) -> float:
     """The power given the count of discordant pairs, each of which is worse with that chance."""
     most = _largest_minority(count, alpha)
