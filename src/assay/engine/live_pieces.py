@@ -28,8 +28,9 @@ from assay.threads import call_in_thread
 LEAST_TRIALS, MOST_TRIALS = 20, 50
 #: How long the answers that are there may take to be saved when a worker is closed.
 _CLOSING_SECONDS = 5.0
-#: The time between two looks at whether the run is still held by its main process.
-_WATCH_SECONDS = 1.0
+#: The time between two looks at whether the run is still held by its main process, and how many of
+#: them may find that it is not: after a restart of the database that process takes it again.
+_WATCH_SECONDS, _LOOKS = 1.0, 4
 
 
 class LivePiece(msgspec.Struct, array_like=True):
@@ -134,11 +135,14 @@ class LiveWorker:
 
     async def _watch_run(self, asking: asyncio.Task[Any] | None) -> None:
         """Cancel the piece when no process holds the run: another one may resume it."""
-        while asking is not None:
+        looks = 0
+        while asking is not None and looks < _LOOKS:
             await asyncio.sleep(_WATCH_SECONDS)
             with suppress(StoreError):  # trials that cannot be saved end the piece
-                if not await asyncio.to_thread(self._store.held, self._trials.run_id):
-                    asking.cancel()
+                is_held = await asyncio.to_thread(self._store.held, self._trials.run_id)
+                looks = 0 if is_held else looks + 1
+        if asking is not None:
+            asking.cancel()
 
 
 class RemoteTrials:
