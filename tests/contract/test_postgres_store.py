@@ -578,6 +578,13 @@ def test_it_has_the_tables_of_sqlite() -> None:
     assert own == columns("sqlite")
 
 
+def test_permits_are_taken_from_a_server_that_restarts(postgres: Server, url: str) -> None:
+    with closing(PostgresStore(url)) as store:
+        assert store.permits.take("t", 1, 0.01) == 0
+        with restarting(postgres):
+            assert 80 < store.permits.take("t", 1, 0.01) <= 100
+
+
 def test_permits_are_slots_that_follow_each_other(url: str) -> None:
     with closing(PostgresStore(url)) as store, closing(PostgresStore(url)) as other:
         assert store.permits.take("t", 5, 0.01) == 0

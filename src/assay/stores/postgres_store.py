@@ -72,9 +72,10 @@ class PostgresStore(SqlStore):
         self.permits = PostgresPermits(self._permits_connection)
 
     @contextmanager
-    def _permits_connection(self) -> Iterator[psycopg.Connection]:
-        with self._server.translating_errors(), self._server.borrowed() as connection:
-            yield connection
+    def _permits_connection(self) -> Iterator[Connection]:
+        """Slots may be taken twice when a connection is lost: one of them is not used."""
+        with self._server.translating_errors():
+            yield ReadingConnection(self._server)
 
     @property
     def retry_seconds(self) -> float:
