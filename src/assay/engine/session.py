@@ -185,7 +185,9 @@ class _Session:
         workers = self.plan.workers or self.pool.workers
         remote = None
         if spec.executor and spec.describe_live and self.run_targets.is_live:
-            remote = RemoteTrials(spec.executor, partial(spec.describe_live, record), workers)
+            remote = RemoteTrials(
+                spec.executor, partial(spec.describe_live, record), workers, spec.store
+            )
         return Runner(
             self.plan,
             trials,
