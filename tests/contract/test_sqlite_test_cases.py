@@ -83,6 +83,11 @@ def with_contents(connection: sqlite3.Connection) -> None:
     connection.execute("UPDATE trial SET content = x'c0'")
 
 
+def grouped(connection: sqlite3.Connection) -> None:
+    """The seventh schema has groups of runs."""
+    connection.execute("UPDATE run SET group_id = 'group'")
+
+
 def a_test_case(connection: sqlite3.Connection, case_id: str, tag: str) -> None:
     added = "INSERT INTO tag_set (folded, total) VALUES (?, 1) RETURNING number"
     ((tags,),) = connection.execute(added, (tag.encode(),)).fetchall()
@@ -101,6 +106,7 @@ CONTENTS: list[Callable[[sqlite3.Connection], None]] = [
     moved,
     scanned,
     with_contents,
+    grouped,
 ]
 
 
@@ -118,7 +124,8 @@ def test_every_schema_is_migrated_with_its_content(schema: int, file: Path) -> N
         if schema >= 1:
             assert [trial.case_id for trial in store.trials(store.baseline("main"))] == ["case-0"]
             contents = [trial.content for trial in store.trials("run-1")]
-            assert contents == [b"{}" if schema == 6 else b""]
+            assert contents == [b"{}" if schema >= 6 else b""]
+            assert [run.group for run in store.runs(9)] == ["group" if schema >= 7 else None]
             assert store.get("key") == {"reply": 1}
             assert store.baseline_history("main") == ["run-1"]
         if schema >= 2:
