@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.model.run import TrialRecord
+from assay.model.run import RunRecord, TrialRecord
 from assay.stores.migrating import migrate, scripts
 from assay.stores.sqlite import SqliteStore
 from assay.testing.stores import make_run, make_trial, saved
@@ -48,7 +48,8 @@ def test_test_cases_are_there_after_closing(file: Path) -> None:
 def journal(connection: sqlite3.Connection) -> None:
     """What a store of the first schema has in it."""
     run = ("run-1", "2026-01-31T12:00:00Z", "running", "echo", "{}", "{}", "{}", "[]")
-    connection.execute(f"INSERT INTO run VALUES ({', '.join('?' * 8)}, NULL, NULL)", run)
+    columns = ", ".join(RunRecord.__struct_fields__[: len(run)])
+    connection.execute(f"INSERT INTO run ({columns}) VALUES ({', '.join('?' * len(run))})", run)
     row = ["run-1", 0, 0, "a.yaml", "case-0", "passed", 1.0, 1.0, None, None, "c0ffee"]
     row += [0, None, 1.0, 0, 0, 1, b"{}", b"{}"]
     columns = ", ".join(TrialRecord.__struct_fields__[: len(row)])
