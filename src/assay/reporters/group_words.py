@@ -29,6 +29,8 @@ TARGET_HEADS = (
     *("Target", "Pass rate", "Passed", "Judged"),
     *("Cost", "Judges", "p50", "p95", "Best set"),
 )
+#: The columns that are not numbers.
+TEXT_HEADS = ("Target", "Pass rate", "Best set")
 PAIR_HEADS = ("Pair", "Cases", "Difference in points", "p, all pairs", "Better")
 
 
