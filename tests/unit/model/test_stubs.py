@@ -191,8 +191,10 @@ def test_a_stub_of_a_suite_that_is_never_used_is_one_warning_at_its_place(
     (warning,) = project.suite(text).warnings
     assert (warning.code, warning.line) == ("unreachable-stub", 4)
     assert warning.message.startswith("the suite: this stub of 't'")
-    with pytest.raises(assay.EvalFileErrors, match="the suite: this stub of 't'"):
+    with pytest.raises(assay.EvalFileErrors) as raised:
         assay.Suite("s", [assay.Case(**written({}))], stubs=stubs)
+    (problem,) = raised.value.problems
+    assert problem.message == warning.message
 
 
 def test_a_wrong_stub_of_a_suite_is_reported_at_its_place(project: Project) -> None:
@@ -208,5 +210,5 @@ def test_names_are_not_replaced_in_the_stubs_of_a_suite(project: Project) -> Non
         "stubs": {"t": "{{city}}"},
         "cases": [{**written({}), "input": "{{city}}"}],
     }
-    (refusal,) = project.refusals(json.dumps(suite))
-    assert "not replaced in the stubs of a suite" in refusal
+    (problem,) = project.problems(json.dumps(suite))
+    assert "not replaced in the stubs of a suite" in problem.message
