@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.model.run import TrialRecord
+from assay.model.run import RunRecord, TrialRecord
 from assay.stores.migrating import migrate, scripts
 from assay.stores.sqlite import SqliteStore
 from assay.testing.stores import make_run, make_trial, saved
@@ -48,7 +48,8 @@ def test_test_cases_are_there_after_closing(file: Path) -> None:
 def journal(connection: sqlite3.Connection) -> None:
     """What a store of the first schema has in it."""
     run = ("run-1", "2026-01-31T12:00:00Z", "running", "echo", "{}", "{}", "{}", "[]")
-    connection.execute(f"INSERT INTO run VALUES ({', '.join('?' * 8)}, NULL, NULL)", run)
+    columns = ", ".join(RunRecord.__struct_fields__[: len(run)])
+    connection.execute(f"INSERT INTO run ({columns}) VALUES ({', '.join('?' * len(run))})", run)
     row = ["run-1", 0, 0, "a.yaml", "case-0", "passed", 1.0, 1.0, None, None, "c0ffee"]
     row += [0, None, 1.0, 0, 0, 1, b"{}", b"{}"]
     columns = ", ".join(TrialRecord.__struct_fields__[: len(row)])
@@ -83,6 +84,11 @@ def with_contents(connection: sqlite3.Connection) -> None:
     connection.execute("UPDATE trial SET content = x'c0'")
 
 
+def grouped(connection: sqlite3.Connection) -> None:
+    """The seventh schema has groups of runs."""
+    connection.execute("UPDATE run SET group_id = 'group'")
+
+
 def a_test_case(connection: sqlite3.Connection, case_id: str, tag: str) -> None:
     added = "INSERT INTO tag_set (folded, total) VALUES (?, 1) RETURNING number"
     ((tags,),) = connection.execute(added, (tag.encode(),)).fetchall()
@@ -101,6 +107,7 @@ CONTENTS: list[Callable[[sqlite3.Connection], None]] = [
     moved,
     scanned,
     with_contents,
+    grouped,
 ]
 
 
@@ -118,7 +125,8 @@ def test_every_schema_is_migrated_with_its_content(schema: int, file: Path) -> N
         if schema >= 1:
             assert [trial.case_id for trial in store.trials(store.baseline("main"))] == ["case-0"]
             contents = [trial.content for trial in store.trials("run-1")]
-            assert contents == [b"{}" if schema == 6 else b""]
+            assert contents == [b"{}" if schema >= 6 else b""]
+            assert [run.group for run in store.runs(9)] == ["group" if schema >= 7 else None]
             assert store.get("key") == {"reply": 1}
             assert store.baseline_history("main") == ["run-1"]
         if schema >= 2:

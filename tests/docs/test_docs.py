@@ -41,10 +41,10 @@ from assay.evaluators.python import CONTEXT
 from assay.loaders import csv, jsonl
 from assay.model import expect, message, suite, tiers
 from assay.model.comparison import SignificanceTest
+from assay.model.run_result import PRECEDENCE
 from assay.model.tokens import VARIABLES
 from assay.problems import MAX_PROBLEMS, SLUGS
 from assay.registry import evaluators
-from assay.results.run import PRECEDENCE
 from assay.service import eval_files
 from assay.service.schema import schema
 from assay.settings import OVERRIDES

@@ -14,11 +14,11 @@ from pages import Block, Page, Story, code_words
 
 from assay.engine.runner import GRACE_SECONDS, MAX_UNREACHABLE
 from assay.model.result import CaseDetails, CaseResult, TrialEntry
+from assay.model.run_result import PRECEDENCE
 from assay.model.score import EvaluatorEntry
 from assay.model.suite_result import ResultFile, Summary
 from assay.registry import targets
 from assay.reporters.words import VERDICTS
-from assay.results.run import PRECEDENCE
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = Page.read(ROOT / "docs/runs.md", ROOT)

@@ -23,7 +23,7 @@ from strict_html import assert_strict
 
 OWN = {"origin": ADDRESS}
 PAGE = "/test-cases"
-HOSTILE = "</textarea></pre><script>alert(1)</script>\" onfocus='x' {{ 7 * 7 }} \u202e\x1b[31m"
+HOSTILE = "</textarea></pre><script>alert(1)</script>\" onfocus='x' {{ 101 * 809 }} \u202e\x1b[31m"
 
 
 def send(client: TestClient, path: str, fields: dict[str, Any], status: int = 303) -> Any:
@@ -265,7 +265,7 @@ def test_no_field_of_a_test_case_leaves_its_place(client: TestClient, store: Sto
         page = read_page(client, path)
         assert "<script>alert" not in page
         assert "</textarea></pre>" not in page
-        assert "49" not in re.sub(r"[0-9a-f-]{36}|/static/\w+/", "", page)
+        assert "81709" not in page
     page = send(client, f"{PAGE}/{made.id}", {"version": "1", "input": HOSTILE + "mine"}, 400)
     assert "<script>alert" not in page
 

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from assay.cli import streams
+from assay.cli.completion import files
 from assay.model.events import Event, Notice
 from assay.model.options import RunOptions
 from assay.model.preference import Preference
@@ -31,7 +32,10 @@ def preference_options(command: Callable[..., Any]) -> Callable[..., Any]:
     )
     judge = click.option("--judge", metavar="TARGET", help="The judge of --preference.")
     labels = click.option(
-        "--labels", metavar="FILE", help="Calibrate the judge of --preference with these labels."
+        "--labels",
+        metavar="FILE",
+        shell_complete=files,
+        help="Calibrate the judge of --preference with these labels.",
     )
     budget = click.option(
         "--budget-usd",

@@ -14,6 +14,9 @@ from assay.model.shard import chunks_of
 from assay.model.suite_result import EvalSuiteResult, Summary
 from assay.record import Record
 
+#: If several exit codes apply, the first of these is used.
+PRECEDENCE = (130, 2, 5, 1, 3, 4)
+
 
 class Baseline(Record, frozen=True):
     """Reads what reports show of the run that a run was compared with.

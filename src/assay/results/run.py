@@ -22,7 +22,7 @@ from assay.model.run import (
     TrialRecord,
     positions_of,
 )
-from assay.model.run_result import RunResult
+from assay.model.run_result import PRECEDENCE, RunResult
 from assay.model.score import reaches
 from assay.model.suite_result import EvalSuiteResult, Summary
 from assay.model.trials import by_case, entry_of, outcome_of, repeats_of
@@ -269,10 +269,6 @@ def _uncalibrated(result: RunResult) -> list[str]:
         for judge in result.statistics.get("judges", ())
         if judge["counts"] and (state := judge["calibration"]["state"]) in words
     ]
-
-
-#: If several exit codes apply, the first of these is used.
-PRECEDENCE = (130, 2, 5, 1, 3, 4)
 
 
 def _failure(summary: Summary, min_pass_rate: float | None) -> str:
