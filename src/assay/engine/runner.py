@@ -266,6 +266,7 @@ class Runner:
         asked = wanted()
         if self._remote is not None:
             await self._run_lanes([self._ask_remotely(self._remote, asked)])
+            unasked += self._remote.left
             await self._run_lanes([lane(iter(skipped))])
         else:
             await self._run_lanes([lane(asked) for _ in range(self._workers)])
@@ -367,6 +368,7 @@ class Runner:
         reason = "" if self.gave_up else self._tally.reason_to_stop(confirming=confirming)
         if reason:
             self.gave_up = reason
+            self._stop_workers()
             self._listen(Notice(f"stopped asking: {reason}"))
 
     def _warn_unpriced(self, target: str) -> None:
@@ -425,12 +427,18 @@ class Runner:
     def _on_cancellation(self) -> None:
         """Start no new trials; cancel those in flight after a grace period or a second request."""
         loop = asyncio.get_running_loop()
+        if not self.stopped:
+            self._stop_workers()
         self.stopped = True
         if self._cancellation.requests > 1:
             self._cancel()
         else:
             self._listen(Notice(f"stopping: trials in flight have {GRACE_SECONDS:g} s to finish"))
             loop.call_later(GRACE_SECONDS, self._cancel)
+
+    def _stop_workers(self) -> None:
+        if self._remote is not None:
+            self._remote.stop(self.trials.run_id)
 
     def _cancel(self) -> None:
         for lane in self._lanes:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from functools import partial
 
 from msgspec.structs import replace
 
 from assay.engine.answer_notes import answer_notes
+from assay.engine.cancellation import watch
 from assay.engine.grading import Preparation
 from assay.engine.live_pieces import RemoteTrials
 from assay.engine.losses import MAX_CASES as MAX_REASKED
@@ -54,6 +57,15 @@ async def run(spec: RunSpec) -> RunResult:
     pool = pool_for(spec.settings, spec.options, spec.judge, spec.targets, plan.workers)
     async with pool:
         return await _Session(spec, plan, pool).run()
+
+
+@asynccontextmanager
+async def _watched(spec: RunSpec, run_id: str) -> AsyncIterator[None]:
+    watcher = asyncio.create_task(watch(spec.store, run_id, spec.cancellation))
+    try:
+        yield
+    finally:
+        watcher.cancel()
 
 
 class _Session:
@@ -103,7 +115,8 @@ class _Session:
                 record = reopen(spec.store, record.id, spec.started_by)
             runner = self._runner(record)
             with spec.cancellation.observed():
-                status = await self._ask(runner, record)
+                async with _watched(spec, record.id):
+                    status = await self._ask(runner, record)
                 comparison = None if runner.stopped else self._compare(record)
             return self._finish(record, runner, status, self._without_unselected(comparison))
 
@@ -172,7 +185,9 @@ class _Session:
         workers = self.plan.workers or self.pool.workers
         remote = None
         if spec.executor and spec.describe_live and self.run_targets.is_live:
-            remote = RemoteTrials(spec.executor, partial(spec.describe_live, record), workers)
+            remote = RemoteTrials(
+                spec.executor, partial(spec.describe_live, record), workers, spec.store
+            )
         return Runner(
             self.plan,
             trials,
