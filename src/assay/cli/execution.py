@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
 import sys
-from collections.abc import Awaitable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from types import FrameType
 from typing import Any, NoReturn
@@ -14,14 +13,10 @@ from msgspec.structs import replace
 
 from assay.blocking import wait_for
 from assay.cli import streams
-from assay.cli.progress import Progress
 from assay.cli.report_output import ReportOutput
 from assay.engine.cancellation import Cancellation
+from assay.reporters.progress import Progress
 from assay.service import runs
-from assay.service.result import Run
-
-#: The time between two updates of the progress while no event arrives.
-TICK_SECONDS = 1.0
 
 
 def execute_run(
@@ -35,25 +30,10 @@ def execute_run(
         streams.stdout_redirected(),
     ):
         request = replace(request, hooks=runs.RunHooks(progress, cancellation, reports=True))
-        result = wait_for(lambda: _with_ticks(progress, runs.execute(request, options)))
+        result = wait_for(lambda: progress.shown_while(runs.execute(request, options)))
     report_output.write(result)
     runs.confirm_reports(result)
     raise SystemExit(result.exit_code)
-
-
-async def _with_ticks(progress: Progress, work: Awaitable[Run]) -> Run:
-    """Await the run, and update the progress meanwhile."""
-
-    async def tick() -> None:
-        while True:
-            await asyncio.sleep(TICK_SECONDS)
-            progress.tick()
-
-    ticking = asyncio.create_task(tick())
-    try:
-        return await work
-    finally:
-        ticking.cancel()
 
 
 @contextmanager

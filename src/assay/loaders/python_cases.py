@@ -21,6 +21,8 @@ from assay.model.case import EvalCase, SourceLine
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.keywords import CaseKeys, Input
 from assay.model.message import ContentPart, Message, ToolCall
+from assay.model.signatures import shows_keys
+from assay.model.stubs import unreachable_stubs
 from assay.model.suite import SuiteFile
 from assay.model.written_case import entry_of, evaluator_entry, lists_no_evaluators
 from assay.problems import Problem, Problems
@@ -70,6 +72,7 @@ def _is_ours(module: Any) -> bool:
     return isinstance(module, str) and (module == "assay" or module.startswith("assay."))
 
 
+@shows_keys
 def Case(  # noqa: N802 - reads as the record that it makes
     id: str,  # noqa: A002 - the key of eval files
     input: Input | None = None,  # noqa: A002
@@ -86,6 +89,7 @@ def Case(  # noqa: N802 - reads as the record that it makes
     return read_case(line, plain_mapping(line, written))
 
 
+@shows_keys
 def Cases(  # noqa: N802 - as Case
     id: str,  # noqa: A002
     input: Input | None = None,  # noqa: A002
@@ -231,6 +235,9 @@ def inheriting(cases: Sequence[Any], given: Mapping[str, Any]) -> tuple[Any, ...
     execution = {name: given[name] for name in _EXECUTION if name in given}
     root = {name: value for name, value in given.items() if name not in execution}
     keys = checked(line, SuiteFile, plain_mapping(line, {**root, "execution": execution}))
+    unused = unreachable_stubs("the suite", keys.stubs, lambda path: line())
+    if problems := [replace(problem, severity="error") for problem in unused]:
+        raise EvalFileErrors(problems)
     return tuple(
         _with_inherited(case, keys, line) if isinstance(case, EvalCase) else case for case in cases
     )
@@ -241,6 +248,7 @@ def _with_inherited(case: EvalCase, keys: SuiteFile, suite: SourceLine) -> EvalC
     for name in ("target", *_EXECUTION):
         if getattr(case, name) is None:
             filled[name] = getattr(inherited, name)
+    filled["stubs"] = {**keys.stubs, **case.stubs}
     filled["tags"] = tuple(dict.fromkeys((*keys.tags, *case.tags)))
     if inherited.evaluators and lists_no_evaluators(case):
         line = case.locate if isinstance(case.locate, SourceLine) else suite

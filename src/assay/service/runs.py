@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from datetime import UTC, date, datetime
 from functools import partial
 from hashlib import blake2b
@@ -28,14 +28,15 @@ from assay.engine.plan import DefaultEvaluators
 from assay.engine.recorded import StoredAnswers
 from assay.engine.resuming import resumable
 from assay.engine.run_spec import Compare, RunSpec, project_path
-from assay.errors import StoreError, UsageError, error_for
+from assay.errors import PluginError, StoreError, UsageError, error_for
 from assay.model.case import EvalCase, EvalSuite
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.events import Listener, Notice
 from assay.model.keywords import OptionKeys
 from assay.model.options import DerivedRun, RunOptions
-from assay.model.run import RunRecord
+from assay.model.run import SELECTED, RunRecord
 from assay.model.run_result import RunResult
+from assay.model.signatures import shows_keys
 from assay.ports import Store, Target
 from assay.problems import Problem
 from assay.results.builder import RunResultBuilder
@@ -102,6 +103,7 @@ class RunRequest(msgspec.Struct, frozen=True):
         return self.resume or self.rerun_failed or self.regrade
 
 
+@shows_keys
 def run(
     cases: Cases,
     *,
@@ -123,9 +125,21 @@ def run(
 
 async def _run(request: RunRequest, options: Mapping[str, Any]) -> Run:
     async with separate(request.target) as asked, separate(request.judge) as judging:
-        return await execute(replace(request, target=asked, judge=judging), options)
+        return await _shown(replace(request, target=asked, judge=judging), options)
 
 
+async def _shown(request: RunRequest, options: Mapping[str, Any]) -> Run:
+    """Execute the run; a notebook shows its progress."""
+    progress = registry.imported("assay.reporters.notebook:progress_line", PluginError)()
+    if progress is None:
+        return await execute(request, options)
+    with closing(progress):
+        request = replace(request, hooks=replace(request.hooks, listen=progress))
+        run: Run = await progress.shown_while(execute(request, options))
+    return run
+
+
+@shows_keys
 async def arun(
     cases: Cases,
     *,
@@ -137,9 +151,10 @@ async def arun(
 ) -> Run:
     """`run` in a running event loop."""
     request = RunRequest(cases, target, judge, store)
-    return await execute(*_with_baseline(baseline, request, options))
+    return await _shown(*_with_baseline(baseline, request, options))
 
 
+@shows_keys
 def regrade(
     reference: str,
     cases: Cases = (),
@@ -219,7 +234,7 @@ def _run_spec(
     )
     base, origin = _find_base(request.baseline, options, store), _origin(request, earlier)
     if request.only is not None:
-        origin |= {"only": _digest(request.only)}
+        origin |= {SELECTED: _digest(request.only)}
     # A run based on another one looks its cases up, which a stream cannot do.
     request = replace(request, stream=request.stream and not origin and not options.of)
     suites, paths = _suites(request, options, settings, store, earlier)
