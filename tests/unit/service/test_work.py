@@ -434,7 +434,7 @@ def test_doctor_says_that_workers_cannot_use_the_store(
     assert (finding.state, finding.exit_code) == ("problem", 3)
     assert finding.message.startswith("a worker cannot use postgresql://other@127.0.0.1")
     assert "the server refuses the user or the password" in finding.message
-    assert "set PGPASSWORD or ASSAY_STORE there" in finding.fix
+    assert "set PGPASSWORD or ASSAY_STORE" in finding.fix
 
 
 def test_doctor_says_that_a_worker_has_another_version(
