@@ -10,6 +10,7 @@ import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator
 from contextlib import aclosing, suppress
 from itertools import islice
+from socket import gethostname
 from typing import Any
 
 import msgspec
@@ -19,6 +20,7 @@ from assay.engine.plan import Plan, PlannedCase, Trial
 from assay.engine.trial import FinishedTrial, TrialRunner
 from assay.engine.trial_writer import TrialWriter
 from assay.errors import ExecutorError, StoreError
+from assay.model.events import Listener, PieceFinished
 from assay.model.run import STOPPING, only
 from assay.ports import Executor, Store, WorkOrder
 from assay.redaction import redacting
@@ -47,6 +49,8 @@ class LiveResult(msgspec.Struct, array_like=True):
     trials: list[FinishedTrial]
     #: Was any answer from the cache, or any request repeated?
     asked_otherwise: bool
+    #: The name of the worker's machine.
+    machine: str
 
 
 _PIECE = msgspec.msgpack.Decoder(LivePiece)
@@ -116,7 +120,7 @@ class LiveWorker:
                     group.create_task(lane())
         finally:
             watcher.cancel()
-        return LiveResult(found, self._trials.asked_otherwise)
+        return LiveResult(found, self._trials.asked_otherwise, gethostname())
 
     def _unsaved(
         self, piece: LivePiece, saved: Callable[[FinishedTrial], None]
@@ -153,10 +157,15 @@ class RemoteTrials:
     """Lets the workers of an executor ask trials, `workers` at once in all of them together."""
 
     def __init__(
-        self, executor: Executor, order: Callable[[], WorkOrder], workers: int, store: Store
+        self,
+        executor: Executor,
+        order: Callable[[], WorkOrder],
+        workers: int,
+        store: Store,
+        listen: Listener,
     ) -> None:
         self._executor, self._order, self._workers = executor, order, workers
-        self._store = store
+        self._store, self._listen = store, listen
         self.asked_otherwise = False
         #: The trials that workers have not asked, as they were stopped.
         self.left: list[Trial] = []
@@ -182,6 +191,7 @@ class RemoteTrials:
                 for finished in result.trials:
                     record = finished.record
                     yield planned.pop((record.position, record.repeat)).planned, finished
+                self._listen(PieceFinished({}, 0.0, result.machine))
         self.left = list(planned.values())
 
     def stop(self, run_id: str) -> None:
