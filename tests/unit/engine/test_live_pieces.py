@@ -132,6 +132,20 @@ def test_limits_end_a_run_on_a_cluster(on_dask: Callable[..., assay.Run]) -> Non
     assert len(asked()) + len(left) == CASES - 1
 
 
+def test_workers_share_a_budget(on_dask: Callable[..., assay.Run]) -> None:
+    """As in one process, only what is in flight when it is spent costs more."""
+    found = on_dask(budget_usd=0.5, workers=4)
+    assert found.record.status == "interrupted"
+    assert "the budget of $0.5 is spent" in json.dumps(found.record.summary)
+    assert 50 <= len(asked()) < 50 + 4
+    left = [trial for trial in found.store.trials(found.id) if not trial.final]
+    assert len(asked()) + len(left) == CASES - 1
+    before = asked()
+    again = wait_for(lambda: execute(RunRequest((), resume=found.id), {}))
+    assert again.record.status == "interrupted"
+    assert asked() == before, "a resumed run has no more to spend"
+
+
 def test_lost_cases_are_asked_again_on_a_cluster(on_dask: Callable[..., assay.Run]) -> None:
     base = on_dask()
     agent = Path("agent.py").read_text().replace("% 9 == 5", "% 9 == 6")
