@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -75,6 +75,11 @@ class RunTargets:
         if case is None or case.skip is not None:
             return ""
         return self.target_of(PlannedCase(0, index, case, 1)).name
+
+    @property
+    def known(self) -> Iterable[RetryingTarget]:
+        """All targets looked up so far."""
+        return self._targets.values()
 
     @property
     def names(self) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from random import Random
@@ -124,6 +124,11 @@ class TargetPool:
     def workers(self) -> int:
         """The highest concurrency of all connected targets."""
         return max((limiter.workers for limiter in self._limiters.values()), default=self._workers)
+
+    def workers_of(self, targets: Iterable[RetryingTarget]) -> int:
+        """The highest concurrency of these targets."""
+        known = (self._limiters[target.identity].workers for target in targets)
+        return max(known, default=self._workers)
 
     def judge_spec(self) -> TargetSpec | None:
         """The settings of the project's judge; None when it has none."""
