@@ -53,9 +53,12 @@ from assay.targets.pool.target_pool import TargetPool
 from assay.text import count
 
 
-async def run(spec: RunSpec) -> RunResult:
-    """Ask and grade every case, record the results, and compare them with the baseline."""
-    (result,) = await run_together([spec])
+async def run(spec: RunSpec, spent_usd: float = 0.0) -> RunResult:
+    """Ask and grade every case, record the results, and compare them with the baseline.
+
+    `spent_usd` of the budget are spent by other runs.
+    """
+    (result,) = await run_together([spec], spent_usd=spent_usd)
     return result
 
 

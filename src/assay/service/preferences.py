@@ -20,7 +20,6 @@ from assay.engine.run_targets import pool_for
 from assay.errors import UsageError
 from assay.model.calibration import CalibrationState, JudgeUse
 from assay.model.events import Listener, Notice
-from assay.model.observation import Usage
 from assay.model.options import RunOptions
 from assay.model.preference import Choice, JudgedPair, Preference, PreferenceJudge
 from assay.model.run import RunRecord
@@ -30,6 +29,7 @@ from assay.ports import Resources, Store, Target
 from assay.redaction import Redactor, redacted, redacting
 from assay.results import calibrations
 from assay.service.answer_pairs import AnsweredCases, AnsweredRun, PairToJudge
+from assay.service.costs import cost_of_calls
 from assay.service.options import options_of
 from assay.service.preference_labels import PairLabels
 from assay.service.project import project
@@ -43,8 +43,8 @@ from assay.text import count, money
 
 #: The name and the type of the judge of preferences, where judges have an evaluator's.
 EVALUATOR = "preference"
-#: For the estimate of the cost: how many pairs are read, and how long texts are in tokens.
-_SAMPLED, _CHARACTERS_PER_TOKEN, _REPLY_TOKENS = 20, 4, 100
+#: How many pairs are read to estimate the cost.
+_SAMPLED = 20
 
 
 class PreferenceRequest(msgspec.Struct, frozen=True):
@@ -176,9 +176,7 @@ class _Session:
         """The cost of all calls, by the length of some; None if the price is not known."""
         some = self._pairs[:: max(len(self._pairs) // _SAMPLED, 1)]
         lengths = [judge.length(self._cases.answers(pair)) for pair in some]
-        calls = 2 * len(self._pairs)
-        tokens = sum(lengths) / len(lengths) / _CHARACTERS_PER_TOKEN * calls
-        return spec.price_of(Usage(round(tokens), _REPLY_TOKENS * calls))
+        return cost_of_calls(spec, lengths, 2 * len(self._pairs))
 
     async def run(self, judge: AnswerJudge, workers: int) -> Preference:
         preferring = Preferring(judge, self._cases.answers, self.options.budget_usd)
