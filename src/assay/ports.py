@@ -32,6 +32,7 @@ import msgspec
 from assay.errors import UsageError
 from assay.model.case import EvalCase, EvalSuite
 from assay.model.context import Context
+from assay.model.group_result import GroupResult
 from assay.model.message import Message
 from assay.model.observation import Observation
 from assay.model.result import Outcome
@@ -317,9 +318,18 @@ class Reporter(Protocol):
     There may be a million cases: iterate over them and write as you go. Escape all text of models
     and users as the format requires. Its name is the suffix of its files, unless it has
     `writes_files = False`.
+
+    `write_group(group, out)` is optional: it writes about a GroupResult, the runs of several
+    targets. Without it a report of several targets is refused before anything is asked.
     """
 
     def write(self, run: RunResult, out: TextIO) -> None: ...
+
+
+class GroupReporter(Reporter, Protocol):
+    """A Reporter that also writes about several targets."""
+
+    def write_group(self, group: GroupResult, out: TextIO) -> None: ...
 
 
 class WorkOrder(msgspec.Struct, frozen=True):

@@ -15,11 +15,10 @@ import click
 from assay.atomic_files import is_device, replacing, writing
 from assay.cli.completion import files
 from assay.errors import PluginError, StoreError, UsageError
-from assay.model.run_result import RunResult
 from assay.ports import Reporter
 from assay.registry import reporters
 from assay.reporters.terminal import escaping
-from assay.service.report import report
+from assay.service.report import Reported, report, writing_groups
 from assay.settings import environment, shown_path
 
 store_option = click.option("--store", metavar="URL", help="Where runs are recorded.")
@@ -64,7 +63,10 @@ def report_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class ReportOutput:
-    """The requested reports. Creating it fails if one could not be written: before the run."""
+    """The requested reports. Creating it fails if one could not be written: before the run.
+
+    `for_group` is for reports about several targets, which not every reporter can write.
+    """
 
     def __init__(
         self,
@@ -73,12 +75,15 @@ class ReportOutput:
         *,
         as_json: bool = False,
         detail: str | None = None,
+        for_group: bool = False,
     ) -> None:
         self._as_json, self._detail = as_json, detail or "reasons"
         self._options = {"html": {"html_size": html_size}}
         self._files = [(Path(path), _reporter_for(Path(path))) for path in paths]
+        for _, reporter in self._files if for_group else ():
+            writing_groups(reporter)
 
-    def write(self, result: RunResult) -> None:
+    def write(self, result: Reported) -> None:
         """Write the files, print the report, and annotate the job when run by GitHub Actions.
 
         The files come first: if one cannot be written, no verdict is printed that the exit code
@@ -101,14 +106,14 @@ class ReportOutput:
         """Is only the verdict shown?"""
         return self._detail == "verdict"
 
-    def write_files(self, result: RunResult) -> None:
+    def write_files(self, result: Reported) -> None:
         """Write each file atomically."""
         for file, reporter in self._files:
             with open_output(file) as stream:
                 report_to(stream, reporter, result, **self._options.get(reporter, {}))
 
 
-def _append_to_step_summary(result: RunResult) -> None:
+def _append_to_step_summary(result: Reported) -> None:
     if summary := environment(["GITHUB_STEP_SUMMARY"]).get("GITHUB_STEP_SUMMARY"):
         text = io.StringIO()
         report(result, "md", text)
@@ -116,7 +121,7 @@ def _append_to_step_summary(result: RunResult) -> None:
             stream.write(text.getvalue())
 
 
-def print_report(result: RunResult, out: TextIO, *, as_json: bool, detail: str = "reasons") -> None:
+def print_report(result: Reported, out: TextIO, *, as_json: bool, detail: str = "reasons") -> None:
     """Print the report for people, or the JSON document."""
     if as_json and out.isatty():
         report_to(escaping(out.buffer), "json", result)
@@ -127,7 +132,7 @@ def print_report(result: RunResult, out: TextIO, *, as_json: bool, detail: str =
     out.flush()  # so that later output on stderr comes after it
 
 
-def report_to(stream: IO[bytes], name: str, result: RunResult, **options: Any) -> None:
+def report_to(stream: IO[bytes], name: str, result: Reported, **options: Any) -> None:
     """Write a report to a binary stream, and leave that open."""
     text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
     try:

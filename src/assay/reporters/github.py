@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TextIO
 
 from assay.model.comparison import CaseRef, Comparison
+from assay.model.group_result import GroupResult
 from assay.model.run_result import RunResult
 from assay.reporters.excerpts import Excerpt, gather
+from assay.reporters.group_words import headline
 from assay.reporters.terminal import Terminal, safe
 from assay.reporters.words import verdict
 from assay.settings import environment
@@ -24,27 +26,39 @@ def write(run: RunResult, out: TextIO) -> None:
 
     Cases are errors if the run failed, otherwise warnings; so are those that do not count.
     """
+    _write(_commands(run), out)
+
+
+def write_group(group: GroupResult, out: TextIO) -> None:
+    """Which targets are best, then the commands of each run, with its target in their titles."""
+    _write([_command("notice", "Assay", [headline(group.comparison)])], out)
+    for run in group.runs:
+        _write(_commands(run, f" [{run.target}]"), out)
+
+
+def _write(commands: Iterable[str], out: TextIO) -> None:
     terminal = Terminal.of(out)
-    for line in _commands(run):
+    for line in commands:
         out.write(terminal.fit(line) + "\n")
 
 
-def _commands(run: RunResult) -> Iterator[str]:
+def _commands(run: RunResult, label: str = "") -> Iterator[str]:
+    """The commands of a run; `label` ends their titles."""
     level = "warning" if run.passed else "error"
     if run.reasons or not run.passed:
-        yield _command(level, f"Assay: {verdict(run)}", run.reasons or [verdict(run)])
+        yield _command(level, f"Assay: {verdict(run)}{label}", run.reasons or [verdict(run)])
     found, summary, harmless = gather(run), run.summary, _harmless(run.comparison)
     for case in (*found.failed, *found.errored):
         ref = CaseRef(case.suite_file, case.id)
-        yield _case("warning" if ref in harmless else level, case)
+        yield _case("warning" if ref in harmless else level, case, label)
     left = summary.failed + summary.errored - len(found.failed) - len(found.errored)
     if left:
-        yield _command(level, "Assay", [f"{count(left, 'more case')} did not pass"])
+        yield _command(level, f"Assay{label}", [f"{count(left, 'more case')} did not pass"])
     for suite in run.suites:
         for text in suite.staleness_warnings:
-            yield _command("warning", f"stale: {suite.name}", [text], suite.file)
+            yield _command("warning", f"stale: {suite.name}{label}", [text], suite.file)
     for text in run.comparison.warnings if run.comparison is not None else ():
-        yield _command("warning", "Assay", [text])
+        yield _command("warning", f"Assay{label}", [text])
 
 
 def _harmless(comparison: Comparison | None) -> set[CaseRef]:
@@ -56,10 +70,10 @@ def _harmless(comparison: Comparison | None) -> set[CaseRef]:
     return {*comparison.still_failing, *excused, *accepted}
 
 
-def _case(level: str, case: Excerpt) -> str:
+def _case(level: str, case: Excerpt, label: str) -> str:
     standing = [case.standing] if case.standing else []
     lines = [*standing, *case.reasons, *(f"note: {note}" for note in case.notes)]
-    return _command(level, f"{case.outcome}: {case.id}", lines, case.file, case.line)
+    return _command(level, f"{case.outcome}: {case.id}{label}", lines, case.file, case.line)
 
 
 def _command(

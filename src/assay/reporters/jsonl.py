@@ -6,6 +6,7 @@ from typing import TextIO
 
 import msgspec
 
+from assay.model.group_result import GroupResult
 from assay.model.run_result import RunResult
 from assay.reporters.rows import rows
 
@@ -14,3 +15,9 @@ def write(run: RunResult, out: TextIO) -> None:
     encode = msgspec.json.Encoder().encode
     for row in rows(run):
         out.write(encode(row).decode() + "\n")
+
+
+def write_group(group: GroupResult, out: TextIO) -> None:
+    """The cases of all runs; each line names its target and its run."""
+    for run in group.runs:
+        write(run, out)

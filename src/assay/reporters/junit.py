@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TextIO
 
+from msgspec.structs import replace
+
 from assay.model.comparison import CaseRef
+from assay.model.group_result import GroupResult
 from assay.model.result import CaseResult
 from assay.model.run_result import RunResult
 from assay.model.suite_result import EvalSuiteResult, Summary
@@ -21,12 +24,31 @@ MAX_MESSAGE, MAX_BODY = 1000, 8000
 
 def write(run: RunResult, out: TextIO) -> None:
     """One testsuite per suite, one testcase per case."""
+    _write([run], out)
+
+
+def write_group(group: GroupResult, out: TextIO) -> None:
+    """One testsuite per suite and target, called `suite [target]`.
+
+    Build servers tell tests apart by their classname and name, so the classname has the target too.
+    """
+    _write([_with_target(run) for run in group.runs], out)
+
+
+def _with_target(run: RunResult) -> RunResult:
+    suites = (replace(suite, name=f"{suite.name} [{run.target}]") for suite in run.suites)
+    return replace(run, suites=tuple(suites))
+
+
+def _write(runs: Sequence[RunResult], out: TextIO) -> None:
+    counts = _counts(*(run.summary for run in runs))
     out.write('<?xml version="1.0" encoding="UTF-8"?>\n')
-    out.write(f"<testsuites{_attributes(name='assay', **_counts(run.summary))}>\n")
-    known = standings(run.comparison)
-    for suite in run.suites:
-        for line in _suite(suite, run, known):
-            out.write(line + "\n")
+    out.write(f"<testsuites{_attributes(name='assay', **counts)}>\n")
+    for run in runs:
+        known = standings(run.comparison)
+        for suite in run.suites:
+            for line in _suite(suite, run, known):
+                out.write(line + "\n")
     out.write("</testsuites>\n")
 
 
@@ -88,13 +110,13 @@ def _outcome(
     yield f'<{element}{message} type="{case.outcome}">{_text(lines)}</{element}>'
 
 
-def _counts(summary: Summary) -> dict[str, str]:
+def _counts(*found: Summary) -> dict[str, str]:
     return {
-        "tests": str(summary.total_cases),
-        "failures": str(summary.failed),
-        "errors": str(summary.errored),
-        "skipped": str(summary.skipped),
-        "time": _seconds(summary.total_duration_ms),
+        "tests": str(sum(each.total_cases for each in found)),
+        "failures": str(sum(each.failed for each in found)),
+        "errors": str(sum(each.errored for each in found)),
+        "skipped": str(sum(each.skipped for each in found)),
+        "time": _seconds(sum(each.total_duration_ms for each in found)),
     }
 
 

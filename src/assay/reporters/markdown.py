@@ -13,9 +13,26 @@ from itertools import chain
 from typing import TextIO
 
 from assay.model.comparison import CaseRef
+from assay.model.group import GroupComparison
+from assay.model.group_result import GroupResult
 from assay.model.run_result import RunResult
 from assay.model.suite_result import Summary
 from assay.reporters.excerpts import Excerpt, gather
+from assay.reporters.group_words import (
+    HOW_BEST,
+    TARGET_HEADS,
+    TEXT_HEADS,
+    cell_kind,
+    cell_words,
+    counts_of,
+    differing_note,
+    outcome_of_group,
+    run_words,
+    significant,
+    standing,
+    target_rows,
+    used_columns,
+)
 from assay.reporters.terminal import safe
 from assay.reporters.words import (
     asked_suites,
@@ -29,9 +46,12 @@ from assay.reporters.words import (
     warnings,
 )
 from assay.text import count
+from assay.web.environment import SIGNS
 
 #: The limits of a list, and of the table of suites.
 MAX_LISTED, MAX_SUITES = 20, 200
+#: How many of the cases are listed on which the targets of a group differ.
+MAX_DIFFERING = 50
 #: GitHub rejects summaries of more than 1 MiB.
 MAX_CHARACTERS = 600_000
 
@@ -50,6 +70,65 @@ def write(run: RunResult, out: TextIO) -> None:
     room -= _write_lines(out, _cases(found.failed, summary.failed, room))
     room -= _write_lines(out, _cases(found.errored, summary.errored, room))
     _write_lines(out, chain(_skipped(found.skipped), _warnings(run)))
+
+
+def write_group(group: GroupResult, out: TextIO) -> None:
+    """The best set, a row for each target, a column for each where they differ, then the runs."""
+    room = MAX_CHARACTERS - _write_lines(out, chain(_group(group.comparison), _runs(group)))
+    for index, run in enumerate(group.runs):
+        found, summary = gather(run), run.summary
+        left = room // (len(group.runs) - index)
+        head = (f"### {code(run.target)}: {verdict(run)}", "")
+        parts = (
+            head if found.failed or found.errored else (),
+            _cases(found.failed, summary.failed, left),
+            _cases(found.errored, summary.errored, left),
+        )
+        room -= _write_lines(out, chain(*parts))
+
+
+def _group(found: GroupComparison) -> Iterator[str]:
+    word, _, sentence = standing(found)
+    yield f"## Assay: {word.lower()}"
+    yield ""
+    yield code(f"{word}: {sentence}", 1000)
+    yield ""
+    rows = target_rows(found)
+    used = used_columns(rows)
+    yield f"| {' | '.join(TARGET_HEADS[n] for n in used)} |"
+    yield f"|{'|'.join('---' if TARGET_HEADS[n] in TEXT_HEADS else '--:' for n in used)}|"
+    for row in rows:  # the first and the last cell name targets
+        cells = [code(row.cells[0]), *row.cells[1:-1], code(row.cells[-1])]
+        yield f"| {' | '.join(cells[n] for n in used)} |"
+    yield ""
+    yield from _listed([code(text) for text in significant(found)])
+    yield f"{counts_of(found)}; {HOW_BEST}"
+    yield ""
+    yield from _differing(found)
+    yield from _listed([f"Note: {code(note)}" for note in found.notes])
+
+
+def _differing(found: GroupComparison) -> Iterator[str]:
+    shown = found.differing[:MAX_DIFFERING]
+    if not shown:
+        return
+    yield f"### {differing_note(found, len(shown))}"
+    yield ""
+    yield f"| Case | {' | '.join(code(target.target) for target in found.targets)} |"
+    yield f"|---{'|---' * len(found.targets)}|"
+    for case in shown:
+        cells = (f"{SIGNS[cell_kind(cell)]} {cell_words(cell)}" for cell in case.cells)
+        yield f"| {code(f'{case.suite}: {case.id}')} | {' | '.join(cells)} |"
+    yield ""
+
+
+def _runs(group: GroupResult) -> Iterator[str]:
+    yield f"### Runs: {outcome_of_group(group.exit_code, len(group.runs))}"
+    yield ""
+    for words in map(run_words, group.runs):
+        yield f"- {code(words.target)}: {words.word}: {code(words.sentence, 1000)}"
+        yield f"  - run {code(words.run_id)}"
+    yield ""
 
 
 def _write_lines(out: TextIO, lines: Iterable[str]) -> int:

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from typing import Literal, TextIO
 
 from assay.model.comparison import Comparison
+from assay.model.group_result import GroupResult
 from assay.model.observed import ObservedCall
 from assay.model.run_result import RunResult
 from assay.model.suite_result import Summary
 from assay.redaction import cut as shortened
 from assay.reporters.excerpts import Excerpt, gather
+from assay.reporters.group_text import verdict_line, write_comparison, write_verdicts
 from assay.reporters.page import MAX_LISTED, Page, table_width
 from assay.reporters.terminal import safe
 from assay.reporters.word_diff import word_diff
@@ -57,6 +59,21 @@ def write(run: RunResult, out: TextIO, detail: Detail = "reasons") -> None:
     _suites(page, run)
     _facts(page, run)
     _verdict(page, run)
+
+
+def write_group(group: GroupResult, out: TextIO, detail: Detail = "reasons") -> None:
+    """The best set, the targets, the cases that differ; with answers, each run in full too."""
+    page = Page(out)
+    if detail == "verdict":
+        verdict_line(page, group)
+        return
+    write_comparison(page, group.comparison, all_pairs=detail == "answers")
+    for run in group.runs if detail == "answers" else ():
+        page.line(f"--- {safe(run.target)}", "bold")
+        page.line()
+        write(run, out, detail)
+        page.line()
+    write_verdicts(page, group)
 
 
 def _cases(page: Page, listed: Sequence[Excerpt], total: int, colour: str) -> None:
