@@ -451,7 +451,8 @@ class Runner:
         if self._cancellation.requests > 1:
             self._cancel()
         else:
-            self._listen(Notice(f"stopping: trials in flight have {GRACE_SECONDS:g} s to finish"))
+            text = f"stopping: trials in flight have {GRACE_SECONDS:g} s to finish"
+            self._listen(Notice(text, of_group=True))
             loop.call_later(GRACE_SECONDS, self._cancel)
 
     def _cancel(self) -> None:

@@ -116,9 +116,11 @@ def Option(default: Any, meaning: str, *aliases: str, **traits: Any) -> Any:  # 
     return field
 
 
-def traits_of(name: str) -> OptionTraits:
-    """The traits of an option."""
-    found = next(m for m in RunOptions.model_fields[name].metadata if isinstance(m, OptionTraits))
+def traits_of(name: str, shape: type[RunOptions] | None = None) -> OptionTraits:
+    """The traits of an option of a run, or of another shape."""
+    found = next(
+        m for m in (shape or RunOptions).model_fields[name].metadata if isinstance(m, OptionTraits)
+    )
     return found._replace(flag="--" + (found.flag or name).replace("_", "-"))
 
 

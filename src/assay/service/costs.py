@@ -1,4 +1,4 @@
-"""What runs and judges are expected to cost: by earlier runs, or by prices and the length of texts."""
+"""What calls are expected to cost: by earlier runs, or by prices and the length of texts."""
 
 from __future__ import annotations
 

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from assay.comparison.outcomes import Outcomes, find_run, names_file, stored
-from assay.errors import NotInStore, UsageError
+from assay.errors import UsageError
 from assay.model.group_result import GroupResult
 from assay.model.run import RunRecord
 from assay.model.run_result import RunResult
 from assay.ports import Store
+from assay.service.groups import find_group
 from assay.service.result import Run
 
 
@@ -23,7 +24,10 @@ class GroupBaseline(NamedTuple):
 
 
 def group_baselines(
-    given: RunResult | GroupResult | None, reference: str | None, targets: Sequence[str], store: Store
+    given: RunResult | GroupResult | None,
+    reference: str | None,
+    targets: Sequence[str],
+    store: Store,
 ) -> list[GroupBaseline]:
     """The baseline of each target; raises UsageError if there is one for none of them.
 
@@ -58,15 +62,14 @@ def _in_store(reference: str, store: Store) -> list[tuple[str, GroupBaseline]]:
     if names_file(reference):
         message = f"{reference!r} is a result file, which has the run of one target"
         raise UsageError(f"{message}: with several targets, the baseline is a run or a group")
-    try:
-        runs, named = store.group(reference), None
-    except NotInStore:
-        named = find_run(reference, store)
-        runs = [named] if named.group is None else store.group(named.group)
-    return [(run.target, _stored(run, reference, store, is_named=run == named)) for run in runs]
+    if (group := find_group(reference, store)) is not None:
+        return [(run.target, _stored(run, run.id, store)) for run in group.runs]
+    named = find_run(reference, store)
+    runs = [named] if named.group is None else store.group(named.group)
+    return [
+        (run.target, _stored(run, reference if run == named else run.id, store)) for run in runs
+    ]
 
 
-def _stored(run: RunRecord, reference: str, store: Store, *, is_named: bool) -> GroupBaseline:
-    """A run by the reference if that means just this run, else by its id."""
-    name = reference if is_named else run.id
+def _stored(run: RunRecord, name: str, store: Store) -> GroupBaseline:
     return GroupBaseline(stored(run, store, name).not_empty(), name)

@@ -19,7 +19,6 @@ from assay.wire.shape import Shape
 from assay.wire.validation import check
 from assay.wire.validation_context import ValidationContext
 
-
 #: The environment variable with the default targets.
 TARGETS = "ASSAY_TARGET"
 

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, suppress
-from itertools import islice
 from typing import Any
 
 import msgspec
 
-from assay.comparison.outcomes import find_run, newest_first, outcomes_of, stored
+from assay.comparison.outcomes import find_run, outcomes_of, stored
 from assay.comparison.pairs import pair
 from assay.engine.plan import Plan
-from assay.engine.run_spec import project_path
 from assay.errors import AssayError, UsageError
 from assay.model.case import EvalCase
 from assay.model.comparison import CaseOutcome, comparable
 from assay.model.options import WORKERS
 from assay.model.result import JUDGED
-from assay.model.run import RunRecord, TrialFacts, positions_of
+from assay.model.run import RunRecord, TrialFacts
 from assay.model.trials import by_case, repeats_of
 from assay.ports import Store
 from assay.service import eval_files

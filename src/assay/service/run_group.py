@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from typing import cast
 
 from assay.errors import UnknownName
 from assay.model.group_result import GroupResult
 from assay.ports import Store
 from assay.service.notebooks import html_of_group
-from assay.service.report import group_report
+from assay.service.report import report
 from assay.service.result import Run, StoreHandle
 
 
@@ -46,4 +47,6 @@ class RunGroup(GroupResult, frozen=True, kw_only=True):
 
     def report(self, format: str = "text") -> str:  # noqa: A002 - the natural name
         """The report as text, or in another format of `assay run -o`."""
-        return group_report(self, format)
+        out = io.StringIO()
+        report(self, format, out)
+        return out.getvalue()

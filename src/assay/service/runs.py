@@ -31,6 +31,7 @@ from assay.errors import StoreError, UsageError, error_for
 from assay.model.case import EvalCase, EvalSuite
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.events import Listener, Notice
+from assay.model.group_result import GroupResult
 from assay.model.keywords import OptionKeys
 from assay.model.options import DerivedRun, RunOptions
 from assay.model.run import RunRecord
@@ -93,11 +94,13 @@ class RunRequest(msgspec.Struct, frozen=True):
     #: The targets and judges that may be used; None allows all.
     targets: Collection[str] | None = None
     #: The run to compare with, as an object; otherwise the options name it.
-    baseline: RunResult | None = None
+    baseline: RunResult | GroupResult | None = None
     #: The cases to run; None for all. Such a run cannot be resumed.
     only: frozenset[CaseRef] | None = None
     #: The targets of a group, if a list of them is given; then there is no `target`.
     several: tuple[AnyTarget, ...] | None = None
+    #: May it become a group because the configuration has several targets?
+    expands: bool = True
 
     @property
     def earlier(self) -> str | None:
@@ -120,12 +123,12 @@ def regrade(
 
 
 def with_baseline(
-    baseline: Baseline | None, request: RunRequest, options: Mapping[str, Any]
+    baseline: Baseline | GroupResult | None, request: RunRequest, options: Mapping[str, Any]
 ) -> tuple[RunRequest, Mapping[str, Any]]:
-    """The request and the options with the baseline, which is a run or names one."""
+    """The request and the options with the baseline, which is a run or group, or names one."""
     if baseline is None:
         return request, options
-    if isinstance(baseline, RunResult):
+    if isinstance(baseline, RunResult | GroupResult):
         return replace(request, baseline=baseline), {**options, "baseline": baseline.id}
     return request, {**options, "baseline": os.fspath(baseline)}
 
@@ -158,8 +161,8 @@ async def execute_in(
     if record.status == "finished":
         spec.listen(Notice(f"the run {record.id} is finished: only its reports were missing"))
         return restored(record, store, settings)
-    others = [run for run in store.group(record.group) if run.id != record.id] if record.group else ()
-    return await session.run(spec, spent_by(others, spec))
+    others = () if record.group is None else store.group(record.group)
+    return await session.run(spec, spent_by([r for r in others if r.id != record.id], spec))
 
 
 def spent_by(records: Iterable[RunRecord], spec: RunSpec) -> float:
@@ -307,7 +310,9 @@ def _with_origin(spec: RunSpec) -> RunSpec:
     return spec
 
 
-def find_base(run: RunResult | None, options: RunOptions, store: Store) -> Outcomes | None:
+def find_base(
+    run: RunResult | GroupResult | None, options: RunOptions, store: Store
+) -> Outcomes | None:
     """The baseline: the given run, or that of the options, which must exist already."""
     if isinstance(run, Run):  # it may be in another store
         return stored(run.record, run.store).not_empty()
