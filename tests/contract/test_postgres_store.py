@@ -435,6 +435,31 @@ def test_a_lease_whose_connection_was_lost_is_taken_again(postgres: Server, url:
         assert not other.held("run-1")
 
 
+def test_whether_a_run_is_held_takes_its_lost_lease_again(postgres: Server, url: str) -> None:
+    with closing(PostgresStore(url)) as store, closing(PostgresStore(url)) as other:
+        store.begin(make_run())
+        with store.lease("run-1"):
+            end_leases(postgres)
+            assert not other.held("run-1")
+            assert store.held("run-1")
+            assert other.held("run-1")
+            end_leases(postgres)
+            with other.lease("run-1"):
+                assert not store.held("run-1")
+        assert not other.held("run-1")
+
+
+def test_threads_that_take_a_lost_lease_again_do_not_disturb_each_other(
+    postgres: Server, url: str
+) -> None:
+    with closing(PostgresStore(url)) as store, ThreadPoolExecutor(8) as pool:
+        store.begin(make_run())
+        with store.lease("run-1"):
+            for _ in range(5):
+                end_leases(postgres)
+                assert all(pool.map(store.held, ["run-1"] * 8))
+
+
 def test_a_run_that_another_process_finished_takes_nothing_more(postgres: Server, url: str) -> None:
     with closing(PostgresStore(url)) as store, closing(PostgresStore(url)) as other:
         store.begin(make_run())
@@ -551,6 +576,13 @@ def columns(kind: str) -> list[tuple[str, str]]:
 def test_it_has_the_tables_of_sqlite() -> None:
     own = [row for row in columns("postgres") if row[0].partition(".")[0] != "permit"]
     assert own == columns("sqlite")
+
+
+def test_permits_are_taken_from_a_server_that_restarts(postgres: Server, url: str) -> None:
+    with closing(PostgresStore(url)) as store:
+        assert store.permits.take("t", 1, 0.01) == 0
+        with restarting(postgres):
+            assert 80 < store.permits.take("t", 1, 0.01) <= 100
 
 
 def test_permits_are_slots_that_follow_each_other(url: str) -> None:

@@ -6,11 +6,13 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -21,7 +23,11 @@ from assay.service.runs import RunRequest, execute
 from assay.stores.postgres_store import PostgresStore
 from contract.postgres import Server
 
+pytestmark = pytest.mark.cluster
+
 CASES, AT_ONCE = 150, 4
+#: Instead of a process that the agent kills: the test restarts the database.
+NOBODY = "nobody"
 #: Answers, and at the given number of its questions kills a process: itself, or that of the file.
 AGENT = """
 import os, signal, time
@@ -34,7 +40,8 @@ def answer(message):
         try:
             victim = Path("victim").read_text()
             Path("victim").rename("killed")
-            os.kill(int(victim or os.getpid()), signal.SIGKILL)
+            if victim != "nobody":
+                os.kill(int(victim or os.getpid()), signal.SIGKILL)
         except FileNotFoundError:
             pass
     time.sleep(0.01)
@@ -51,10 +58,20 @@ def url(postgres: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 @pytest.fixture
-def live(tmp_path: Path, url: str, dask_cluster: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def on_dask(tmp_path: Path, url: str, dask_cluster: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    defaults = {"executor": f"dask://{dask_cluster}", "workers": AT_ONCE}
-    write("assay.yaml", json.dumps({"shared_folder": True, "defaults": defaults}))
+    prepare(executor=f"dask://{dask_cluster}")
+
+
+@pytest.fixture
+def on_ray(tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    prepare(executor="ray", workers_per_machine=2)
+
+
+def prepare(**defaults: Any) -> None:
+    written = {"shared_folder": True, "defaults": {"workers": AT_ONCE} | defaults}
+    write("assay.yaml", json.dumps(written))
     write("agent.py", AGENT)
     check = {"type": "contains", "value": ""}
     cases = [
@@ -96,15 +113,20 @@ def lose_a_worker(questions: int) -> None:
     assert again < LEAST_TRIALS, "only what was in flight or not saved yet, not the whole piece"
 
 
+def start() -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "assay", "run", "a.eval.yaml", "--target"]
+    return subprocess.Popen(
+        [*command, "python:agent:answer"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+
+
 def lose_the_coordinator(url: str, questions: int) -> None:
     arm(questions)
     Path("victim").unlink()  # until its number is known
-    command = [sys.executable, "-m", "assay", "run", "a.eval.yaml", "--target"]
-    process = subprocess.Popen(
-        [*command, "python:agent:answer"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    process = start()
     arm(questions, str(process.pid))
-    assert process.wait() == -signal.SIGKILL
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
     with closing(PostgresStore(url)) as store:
         run_id = store.runs(1)[0].id
         kept = {trial.case_id[1:] for trial in store.trials(run_id)}
@@ -115,25 +137,71 @@ def lose_the_coordinator(url: str, questions: int) -> None:
     assert not [number for number in kept if asked()[number] > before[number]]
 
 
-@pytest.mark.usefixtures("live")
+def lose_the_database(postgres: Server, url: str, questions: int) -> None:
+    """Workers wait for it, and the coordinator takes its lease again."""
+    arm(questions, NOBODY)
+    process = start()
+    while not Path("killed").exists():
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.001)
+    postgres.stop()
+    postgres.start()
+    _, errors = process.communicate()
+    assert process.returncode == 1, errors
+    with closing(PostgresStore(url)) as store:
+        (record,) = store.runs(2)
+        assert record.status == "finished"
+        found = {trial.case_id: trial.outcome for trial in store.trials(record.id)}
+    assert found == EXPECTED
+    again = sum(times - 1 for times in asked().values())
+    assert not again, "answers that were not committed yet are kept until they are"
+
+
+@pytest.mark.usefixtures("on_dask")
 def test_a_worker_is_killed() -> None:
     lose_a_worker(60)
 
 
-@pytest.mark.usefixtures("live")
+@pytest.mark.usefixtures("on_dask")
 def test_the_coordinator_is_killed(url: str) -> None:
     lose_the_coordinator(url, 60)
 
 
+@pytest.mark.usefixtures("on_dask")
+def test_the_database_is_restarted(postgres: Server, url: str) -> None:
+    lose_the_database(postgres, url, 40)
+
+
 @pytest.mark.full
-@pytest.mark.usefixtures("live")
+@pytest.mark.usefixtures("on_dask")
 @pytest.mark.parametrize("seed", range(10))
 def test_workers_are_killed_anywhere(seed: int) -> None:
     lose_a_worker(Random(seed).randint(1, CASES))
 
 
 @pytest.mark.full
-@pytest.mark.usefixtures("live")
+@pytest.mark.usefixtures("on_dask")
 @pytest.mark.parametrize("seed", range(10))
 def test_coordinators_are_killed_anywhere(url: str, seed: int) -> None:
     lose_the_coordinator(url, Random(seed).randint(1, CASES))
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("on_dask")
+@pytest.mark.parametrize("seed", range(3))
+def test_databases_are_restarted_anywhere(postgres: Server, url: str, seed: int) -> None:
+    lose_the_database(postgres, url, Random(seed).randint(1, CASES - AT_ONCE))
+
+
+@pytest.mark.full
+@pytest.mark.filterwarnings("default")  # Ray leaves sockets and files open
+@pytest.mark.usefixtures("on_ray")
+class TestRay:
+    def test_a_worker_is_killed(self) -> None:
+        lose_a_worker(60)
+
+    def test_the_coordinator_is_killed(self, url: str) -> None:
+        lose_the_coordinator(url, 60)
+
+    def test_the_database_is_restarted(self, postgres: Server, url: str) -> None:
+        lose_the_database(postgres, url, 40)

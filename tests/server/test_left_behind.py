@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 from starlette.testclient import TestClient
 
+from assay.engine import cancellation
 from assay.errors import RunHeld, StoreError
 from assay.model.run import CANCELLED, STARTED_BY, RunRecord
 from assay.server import run_manager, runs
@@ -136,7 +137,7 @@ def test_a_run_at_work_can_be_cancelled_at_another_server(
     project: Settings, agent: Agent, monkeypatch: pytest.MonkeyPatch, times: int
 ) -> None:
     """Twice, and the trials in flight are not waited for."""
-    monkeypatch.setattr(run_manager, "WATCH_SECONDS", 0.0)
+    monkeypatch.setattr(cancellation, "WATCH_SECONDS", 0.0)
     store = MemoryStore()
     agent.open.clear()
     with ExitStack() as servers:
@@ -181,15 +182,16 @@ def test_a_run_that_ends_while_it_is_cancelled_was_not(
     assert not store.run(record.id).cancelled
 
 
-def test_a_run_that_a_command_executes_cannot_be_cancelled(
+def test_a_run_that_a_command_executes_learns_that_it_was_cancelled(
     project: Settings, store: Behind, running: TestClient
 ) -> None:
     at_work = RunRecord(str(uuid4()), "2026-01-15T10:00:00.000Z", "running", "agent")
     store.begin(at_work)
     with store.lease(at_work.id):
-        answer = running.post(f"/api/runs/{at_work.id}/cancel", json={})
-    assert "A command is executing the run" in refused(answer, 400, "INVALID_INPUT")
-    assert store.run(at_work.id) == at_work
+        for times in (1, 2):
+            answer = running.post(f"/api/runs/{at_work.id}/cancel", json={})
+            assert answer.status_code == 202
+            assert store.run(at_work.id).environment[CANCELLED] == times
 
 
 def test_a_run_cancelled_before_the_server_was_killed_is_not_resumed(

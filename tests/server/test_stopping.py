@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 from queue import SimpleQueue
@@ -16,6 +17,7 @@ import httpx2
 import pytest
 from starlette.testclient import TestClient
 
+from assay.engine import cancellation
 from assay.engine.runner import GRACE_SECONDS
 from assay.model.run import RunRecord
 from assay.ports import Store
@@ -83,19 +85,22 @@ def test_a_stopping_server_resumes_nothing(run_manager: RunManager, agent: Agent
 def test_a_run_that_was_cancelled_once_is_stopped_once(
     run_manager: RunManager, agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also when it is looked just then for what other servers cancelled."""
+    """Also when the run itself sees it in the store just then."""
+    monkeypatch.setattr(cancellation, "WATCH_SECONDS", 0.01)
 
     async def scenario() -> tuple[int, int]:
         run_id = await in_flight(run_manager, agent)
         handle, record = run_manager.find(run_id), run_manager.store.run(run_id)
         assert handle is not None
-        loop, describe = asyncio.get_running_loop(), run_manager.store.describe
+        describe, seen = run_manager.store.describe, 0
 
         def described(*arguments: Any) -> None:
+            nonlocal seen
             describe(*arguments)
-            asyncio.run_coroutine_threadsafe(run_manager._apply_cancellations(), loop).result(
-                WAIT_SECONDS
-            )
+            seen += 1
+            deadline = time.monotonic() + WAIT_SECONDS
+            while handle.cancellation.requests < seen and time.monotonic() < deadline:
+                time.sleep(0.001)
 
         monkeypatch.setattr(run_manager.store, "describe", described)
         await run_manager.cancel(handle, record)

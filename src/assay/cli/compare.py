@@ -1,4 +1,4 @@
-"""`assay compare`: what changed between two runs."""
+"""`assay compare`: what changed between two runs, or which target of a group is best."""
 
 from __future__ import annotations
 
@@ -8,6 +8,12 @@ from typing import Any, get_args
 
 import click
 
+from assay.cli.compare_groups import (
+    Comparing,
+    compare_same_targets,
+    compare_targets,
+    groups_of,
+)
 from assay.cli.json import echo_json
 from assay.cli.preference import preference_options, preferred, request_of
 from assay.cli.report_output import ReportOutput, output_options, store_option
@@ -33,13 +39,14 @@ _TITLES = {
     "unjudged": "errored in one of the runs, so not compared",
     "flaky": "passed and failed in one of the runs",
 }
+NO_ANSWERS: Mapping[CaseRef, ChangedAnswer] = {}
 _OPTIONS = RunOptions.model_fields
 _COLOURS = {"failed": "red", "passed": "green", "inconclusive": "yellow"}
 
 
 @click.command("compare")
-@click.argument("base")
-@click.argument("candidate")
+@click.argument("base", metavar="BASE|GROUP")
+@click.argument("candidate", required=False, metavar="[CANDIDATE|GROUP]")
 @click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON.")
 @click.option(
     "--gate",
@@ -58,17 +65,19 @@ _COLOURS = {"failed": "red", "passed": "green", "inconclusive": "yellow"}
 @click.option(
     "--answers", is_flag=True, help="Show the old and the new answer of each changed case."
 )
+@click.option("--pairs", is_flag=True, help="Show all pairs of the targets of a group.")
 @click.option("--strict", is_flag=True, help="Exit with 4 when the verdict is inconclusive.")
 @preference_options
 @output_options()
 @store_option
 def command(
     base: str,
-    candidate: str,
+    candidate: str | None,
     as_json: bool,
     gate: Gate,
     margin: float,
     answers: bool,
+    pairs: bool,
     strict: bool,
     output: tuple[str, ...],
     html_size: float,
@@ -76,7 +85,7 @@ def command(
     preference: str | None,
     **judging: Any,
 ) -> None:
-    """Show what changed between two runs, and whether it could be chance.
+    """Show what changed between two runs, or which target of a group is best.
 
     BASE and CANDIDATE are runs: an id, the start of one, the name of a baseline, `latest`, or a
     file of results: of Assay, AgentV (.jsonl) or promptfoo (.json). Exits 0, or 1 when the gate
@@ -84,28 +93,55 @@ def command(
     (`-o`) is about the candidate, which must be a recorded run. --preference lets a judge compare
     the answers, which costs two calls a case; it does not affect the gate.
 
+    GROUP is what a run of several targets makes: its id, the start of it, or any of its runs.
+    Alone, its targets are compared with each other, which fails no gate. Of two groups, the same
+    targets are compared, each as two runs are.
+
     \b
     Examples:
       assay compare main latest
+      assay compare latest                   the targets of the latest group
       assay compare 0198c0de latest --gate strict
       assay compare main latest --answers
       assay compare main latest -o compare.html
       assay compare old.jsonl new.jsonl --json
       assay compare main latest --preference "Which answer is clearer?" --judge openai:gpt-6-luna
     """
-    request = request_of(preference, **judging)
-    report_output = ReportOutput(output, html_size)
-    found = history.compare(base, candidate, gate=gate, margin=margin, strict=strict, store=store)
-    if output:
-        run = compared_run(found, base, candidate, margin=margin, store=store)
-        report_output.write_files(run)
+    asked = Comparing(
+        gate=gate,
+        margin=margin,
+        strict=strict,
+        as_json=as_json,
+        answers=answers,
+        pairs=pairs,
+        store=store,
+        request=request_of(preference, **judging),
+    )
+    groups = groups_of(base, candidate, store)
+    files = ReportOutput(output, html_size, for_group=candidate is None or groups is not None)
+    if candidate is None:
+        code = compare_targets(base, asked, files)
+    elif groups is not None:
+        code = compare_same_targets(*groups, asked, files, _print)
+    else:
+        code = _compare_runs(base, candidate, asked, files)
+    raise SystemExit(code)
+
+
+def _compare_runs(base: str, candidate: str, asked: Comparing, files: ReportOutput) -> int:
+    """Compare two runs; returns the exit code."""
+    store = asked.store
+    found = history.compare(base, candidate, **asked.rules)
+    if files.has_files:
+        run = compared_run(found, base, candidate, margin=asked.margin, store=store)
+        files.write_files(run)
     changed = []
-    if answers:
+    if asked.answers:
         changed = changed_answers(base, candidate, found, MAX_LISTED, store=store)
-    judged = request and preferred((base, candidate), request, store)
-    if as_json:
+    judged = asked.request and preferred((base, candidate), asked.request, store)
+    if asked.as_json:
         more: dict[str, Any] = {}
-        if answers:
+        if asked.answers:
             more["answers"] = [answer.to_dict() for answer in changed]
         if judged:
             more["preference"] = judged.to_dict()
@@ -116,11 +152,14 @@ def command(
             page = Page(sys.stdout)
             page.line()
             write_preference(judged, page)
-    raise SystemExit(found.exit_code or (judged.exit_code if judged else 0))
+    return found.exit_code or (judged.exit_code if judged else 0)
 
 
 def _print(
-    found: Comparison, base: str, candidate: str, changed: Mapping[CaseRef, ChangedAnswer]
+    found: Comparison,
+    base: str,
+    candidate: str,
+    changed: Mapping[CaseRef, ChangedAnswer] = NO_ANSWERS,
 ) -> None:
     page, colour = Page(sys.stdout), _COLOURS[found.verdict]
     page.prose("", f"{found.verdict.upper()}: {moved(found)}", colour, "bold")

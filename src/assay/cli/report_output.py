@@ -106,6 +106,11 @@ class ReportOutput:
         """Is only the verdict shown?"""
         return self._detail == "verdict"
 
+    @property
+    def has_files(self) -> bool:
+        """Is any report written to a file?"""
+        return bool(self._files)
+
     def write_files(self, result: Reported) -> None:
         """Write each file atomically."""
         for file, reporter in self._files:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from typing import Any
@@ -14,6 +15,7 @@ from msgspec.structs import replace
 from assay.cli.completion import files
 from assay.cli.json import echo_json
 from assay.cli.report_output import print_report, store_option
+from assay.errors import UsageError
 from assay.model.json_encoding import as_dict
 from assay.model.result import CaseResult, decode_case
 from assay.model.run import MERGED_FROM
@@ -21,13 +23,16 @@ from assay.model.run_result import RunResult
 from assay.model.suite_result import EvalSuiteResult
 from assay.reporters.terminal import Terminal, safe
 from assay.service import history
+from assay.service.groups import named_group, runs_of, show_group
 from assay.service.merging import merge_runs
 from assay.text import columns, count, cut, printable
 
 #: The length of an id's timestamp prefix, to the millisecond; a shorter one may not be unique.
 SHORT_ID = 13
 _COUNTS = ("passed", "failed", "errored", "skipped")
-_HEADS = ("Run", "Started (UTC)", "Result", "Baseline", "Target", "Suite")
+_HEADS = ("Run", "Started (UTC)", "Result", "Baseline", "Group", "Target", "Suite")
+#: The columns that are left out if no run has anything in them.
+_SPARE = ("Baseline", "Group")
 
 
 @click.group("runs")
@@ -75,16 +80,20 @@ def list_all(limit: int, as_json: bool, store: str | None) -> None:
 
 
 def _line(row: dict[str, Any]) -> str:
-    names = f"  [{', '.join(row['baselines'])}]" if row["baselines"] else ""
+    names = f"  group {row['group']}" if row["group"] else ""
+    names += f"  [{', '.join(row['baselines'])}]" if row["baselines"] else ""
     facts = (row["runId"], row["startedAt"], row["status"], row["target"] or "-", _files(row))
     return "  ".join((*facts, _counts(row))) + names
 
 
 def table(rows: list[dict[str, Any]], width: int) -> list[str]:
     """The runs as a table that fits the width: short but unique ids, long cells truncated."""
-    cells = [_HEADS, *map(_cells, rows)]
-    if not any(row["baselines"] for row in rows):
-        cells = [line[:3] + line[4:] for line in cells]
+    shared = Counter(row["runId"][:SHORT_ID] for row in rows)
+    cells = [_HEADS, *(_cells(row, whole_id=shared[row["runId"][:SHORT_ID]] > 1) for row in rows)]
+    for head in _SPARE:
+        place = cells[0].index(head)
+        if not any(line[place] for line in cells[1:]):
+            cells = [line[:place] + line[place + 1 :] for line in cells]
     *fixed, target, suite = (max(map(columns, column)) for column in zip(*cells, strict=True))
     # The target and the suite share the remaining width.
     room = max(width - sum(fixed) - 2 * len(fixed) - 2, 0)
@@ -92,12 +101,15 @@ def table(rows: list[dict[str, Any]], width: int) -> list[str]:
     return [_fit(line, (*fixed, target, suite), width) for line in cells]
 
 
-def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+def _cells(row: dict[str, Any], *, whole_id: bool) -> tuple[str, ...]:
+    """The cells of a row. Runs that began in the same millisecond need whole ids."""
     counts, status = _counts(row), row["status"]
     result = counts if status == "finished" else f"{status}, {counts}"
     when = row["startedAt"][:16].replace("T", " ")
     names, target = safe(", ".join(row["baselines"])), safe(row["target"] or "-")
-    return row["runId"][:SHORT_ID], when, result, names, target, safe(_files(row))
+    name = row["runId"] if whole_id else row["runId"][:SHORT_ID]
+    group = safe(row["group"] or "")[:SHORT_ID]
+    return name, when, result, names, group, target, safe(_files(row))
 
 
 def _fit(cells: tuple[str, ...], widths: tuple[int, ...], width: int) -> str:
@@ -118,15 +130,15 @@ def _files(row: dict[str, Any]) -> str:
 
 
 @command.command("show")
-@click.argument("run", default="latest", metavar="[RUN]")
+@click.argument("run", default="latest", metavar="[RUN|GROUP]")
 @click.option("--json", "as_json", is_flag=True, help="Print the document of `run --json`.")
 @click.option("--failed", is_flag=True, help="Only the cases that failed or errored.")
 @store_option
 def show(run: str, as_json: bool, failed: bool, store: str | None) -> None:
     """Show a run as it was reported when it ended.
 
-    RUN is an id, the start of one, the name of a baseline, or `latest`, the default. With
-    --failed each case that failed or errored is one line.
+    RUN is an id, the start of one, the name of a baseline, or `latest`, the default; or a group of
+    runs, by its id. With --failed each case that failed or errored is one line.
 
     \b
     Examples:
@@ -134,6 +146,11 @@ def show(run: str, as_json: bool, failed: bool, store: str | None) -> None:
       assay runs show main --json
       assay runs show 0198c0de --failed
     """
+    if (group := named_group(run, store=store)) is not None:
+        if failed:
+            raise UsageError(f"--failed is about one run, and {group.id} a group; {runs_of(group)}")
+        print_report(show_group(group.id, store=store), sys.stdout, as_json=as_json)
+        return
     found = history.show(run, store=store)
     if failed and not as_json:
         for suite in found.suites:

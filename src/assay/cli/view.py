@@ -10,6 +10,8 @@ import click
 
 from assay.cli.report_output import store_option
 from assay.comparison.outcomes import find_run
+from assay.ports import Store
+from assay.service.groups import find_group
 from assay.service.project import project
 from assay.service.store import open_store
 
@@ -18,7 +20,7 @@ HOST = "127.0.0.1"
 
 
 @click.command("view")
-@click.argument("run", required=False, metavar="[RUN]")
+@click.argument("run", required=False, metavar="[RUN|GROUP]")
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
@@ -31,8 +33,8 @@ HOST = "127.0.0.1"
 def command(run: str | None, port: int, no_browser: bool, store: str | None) -> None:
     """Look at runs in a browser, until Ctrl-C.
 
-    RUN is an id, the start of one, the name of a baseline, or `latest`; its page is opened. Without
-    it, the list of all runs is.
+    RUN is an id, the start of one, the name of a baseline, or `latest`; GROUP is the id of the runs
+    of several targets. Its page is opened; without it, the list of all runs is.
 
     \b
     Examples:
@@ -47,7 +49,7 @@ def command(run: str | None, port: int, no_browser: bool, store: str | None) -> 
     settings = project()
     settings.prepend_to_sys_path()
     with closing(open_store(settings, store)) as opened:
-        path = "/" if run is None else f"/runs/{find_run(run, opened).id}"
+        path = "/" if run is None else _page_of(run, opened)
 
         def show(url: str) -> None:
             click.echo(f"the pages are on {url}{path}\nCtrl-C ends them")
@@ -57,3 +59,8 @@ def command(run: str | None, port: int, no_browser: bool, store: str | None) -> 
                 browser.start()
 
         serve(settings, opened, Access.of(HOST, ()), (HOST, port), settings.root, show)
+
+
+def _page_of(name: str, store: Store) -> str:
+    group = find_group(name, store)
+    return f"/runs/{find_run(name, store).id}" if group is None else f"/groups/{group.id}"

@@ -19,7 +19,7 @@ from assay.engine.plan import Plan, PlannedCase, Trial
 from assay.engine.trial import FinishedTrial, TrialRunner
 from assay.engine.trial_writer import TrialWriter
 from assay.errors import ExecutorError, StoreError
-from assay.model.run import TrialRecord, only
+from assay.model.run import STOPPING, TrialRecord, only
 from assay.ports import Executor, Store, WorkOrder
 from assay.redaction import redacting
 from assay.threads import call_in_thread
@@ -28,8 +28,9 @@ from assay.threads import call_in_thread
 LEAST_TRIALS, MOST_TRIALS = 20, 50
 #: How long the answers that are there may take to be saved when a worker is closed.
 _CLOSING_SECONDS = 5.0
-#: The time between two looks at whether the run is still held by its main process.
-_WATCH_SECONDS = 1.0
+#: The time between two looks at the run, and after how many of them no process holds it any more:
+#: after a restart of the database its main process has to take it again.
+_WATCH_SECONDS, _LOOKS = 1.0, 4
 
 
 class LivePiece(msgspec.Struct, array_like=True):
@@ -71,6 +72,8 @@ class LiveWorker:
         self._plan, self._trials, self._store, self._release = plan, trials, store, release
         self._loop = asyncio.new_event_loop()
         self._asking: asyncio.Task[LiveResult] | None = None
+        #: Must no further trial begin?
+        self._is_over = False
         self._idle = threading.Event()
         self._idle.set()
 
@@ -100,10 +103,13 @@ class LiveWorker:
             bare = replace(finished.record, result=b"", observation=b"", content=b"")
             found.append(SavedTrial(bare, finished.cached, finished.unreachable))
 
+        await asyncio.to_thread(self._look)
         waiting = iter(await asyncio.to_thread(self._unsaved, piece, saved))
 
         async def lane() -> None:
             for position, repeat in waiting:
+                if self._is_over:
+                    return
                 planned = self._plan.at(position)
                 finished = await self._trials.run(planned, repeat, confirms=piece.confirms)
                 await writer.add(finished)
@@ -134,31 +140,44 @@ class LiveWorker:
 
     async def _watch_run(self, asking: asyncio.Task[Any] | None) -> None:
         """Cancel the piece when no process holds the run: another one may resume it."""
-        while asking is not None:
+        looks = 0
+        while asking is not None and looks < _LOOKS:
             await asyncio.sleep(_WATCH_SECONDS)
             with suppress(StoreError):  # trials that cannot be saved end the piece
-                if not await asyncio.to_thread(self._store.held, self._trials.run_id):
-                    asking.cancel()
+                looks = 0 if await asyncio.to_thread(self._look) else looks + 1
+        if asking is not None:
+            asking.cancel()
+
+    def _look(self) -> bool:
+        """Does a process hold the run? It also says whether further trials may begin."""
+        run_id = self._trials.run_id
+        self._is_over = self._store.run(run_id).is_stopping
+        return self._store.held(run_id)
 
 
 class RemoteTrials:
     """Lets the workers of an executor ask trials, `workers` at once in all of them together."""
 
-    def __init__(self, executor: Executor, order: Callable[[], WorkOrder], workers: int) -> None:
+    def __init__(
+        self, executor: Executor, order: Callable[[], WorkOrder], workers: int, store: Store
+    ) -> None:
         self._executor, self._order, self._workers = executor, order, workers
+        self._store = store
         self.asked_otherwise = False
+        #: The trials that workers have not asked, as they were stopped.
+        self.left: list[Trial] = []
 
     async def ask(
         self, trials: Iterable[Trial], is_over: Callable[[], bool], *, confirms: bool = False
     ) -> AsyncGenerator[tuple[PlannedCase, FinishedTrial], None]:
         """Each trial once it is saved; no piece is begun once it `is_over`."""
-        planned: dict[int, PlannedCase] = {}
+        planned: dict[tuple[int, int], Trial] = {}
 
         def pieces() -> Iterator[bytes]:
             left = iter(trials)
             while not is_over() and (taken := list(islice(left, self._size()))):
-                planned.update((trial.planned.position, trial.planned) for trial in taken)
                 numbers = [(trial.planned.position, trial.repeat) for trial in taken]
+                planned.update(zip(numbers, taken, strict=True))
                 piece = LivePiece(numbers, self._share(), confirms)
                 yield msgspec.msgpack.encode(piece)
 
@@ -168,7 +187,20 @@ class RemoteTrials:
                 self.asked_otherwise |= result.asked_otherwise
                 for each in result.trials:
                     finished = FinishedTrial(each.record, each.cached, each.unreachable)
-                    yield planned[each.record.position], finished
+                    trial = planned.pop((each.record.position, each.record.repeat))
+                    yield trial.planned, finished
+        self.left = list(planned.values())
+
+    def stop(self, run_id: str) -> None:
+        """Let workers begin no further trial; they look at the run every second."""
+
+        def note() -> None:
+            with suppress(StoreError):  # they end their pieces
+                record = self._store.run(run_id)
+                environment = record.environment | {STOPPING: True}
+                self._store.describe(run_id, record.suites, environment)
+
+        call_in_thread(note)
 
     def _share(self) -> int:
         """How many trials each process asks at once."""

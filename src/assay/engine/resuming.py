@@ -13,7 +13,7 @@ from assay.engine.run_spec import RunSpec, headers_of, plan_of
 from assay.errors import UsageError
 from assay.model.case import EvalCase
 from assay.model.comparison import CaseRef
-from assay.model.run import CANCELLED, STARTED_BY, RunRecord, SuiteHeader, place_of
+from assay.model.run import CANCELLED, STARTED_BY, STOPPING, RunRecord, SuiteHeader, place_of
 from assay.ports import Store
 
 
@@ -75,7 +75,7 @@ def reopen(store: Store, run_id: str, started_by: str) -> RunRecord:
     check_unfinished(record)
     # The command line revokes a cancellation. A server only resumes runs that were not cancelled:
     # if this one is now, that has just happened, and it must stop.
-    forgotten = (STARTED_BY,) if started_by else (STARTED_BY, CANCELLED)
+    forgotten = {STARTED_BY, STOPPING} | (set() if started_by else {CANCELLED})
     kept = {name: value for name, value in record.environment.items() if name not in forgotten}
     environment = kept | ({STARTED_BY: started_by} if started_by else {})
     if environment != record.environment:

@@ -281,6 +281,7 @@ class Runner:
         asked = wanted()
         if self._remote is not None:
             await self._run_lanes([self._ask_remotely(self._remote, asked)])
+            unasked += self._remote.left
             await self._run_lanes([lane(iter(skipped))])
         else:
             await self._run_lanes([lane(asked) for _ in range(self.workers)])
@@ -387,6 +388,7 @@ class Runner:
         if reason:
             self.gave_up = reason
             self._place.leave()
+            self._stop_workers()
             self._listen(Notice(f"stopped asking: {reason}"))
 
     def _warn_unpriced(self, target: str) -> None:
@@ -446,6 +448,8 @@ class Runner:
     def _on_cancellation(self) -> None:
         """Start no new trials; cancel those in flight after a grace period or a second request."""
         loop = asyncio.get_running_loop()
+        if not self.stopped:
+            self._stop_workers()
         self.stopped = True
         self._place.leave()
         if self._cancellation.requests > 1:
@@ -454,6 +458,10 @@ class Runner:
             text = f"stopping: trials in flight have {GRACE_SECONDS:g} s to finish"
             self._listen(Notice(text, of_group=True))
             loop.call_later(GRACE_SECONDS, self._cancel)
+
+    def _stop_workers(self) -> None:
+        if self._remote is not None:
+            self._remote.stop(self.trials.run_id)
 
     def _cancel(self) -> None:
         for lane in self._lanes:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import ExitStack, asynccontextmanager
 from datetime import datetime, timedelta
 from functools import partial
 from typing import NamedTuple
@@ -14,6 +14,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from assay.engine.answer_notes import answer_notes
+from assay.engine.cancellation import watch
 from assay.engine.grading import Preparation
 from assay.engine.in_step import InStep
 from assay.engine.live_pieces import RemoteTrials
@@ -120,6 +121,15 @@ class Shared(NamedTuple):
     streaming: asyncio.Lock
 
 
+@asynccontextmanager
+async def _watched(spec: RunSpec, run_id: str) -> AsyncIterator[None]:
+    watcher = asyncio.create_task(watch(spec.store, run_id, spec.cancellation))
+    try:
+        yield
+    finally:
+        watcher.cancel()
+
+
 class _Session:
     """One run with all its targets and judges."""
 
@@ -173,7 +183,8 @@ class _Session:
         spec, record, runner = self.spec, self.record, self._runner
         try:
             with spec.cancellation.observed():
-                status = await self._ask(runner, record)
+                async with _watched(spec, record.id):
+                    status = await self._ask(runner, record)
                 comparison = None if runner.stopped else self._compare(record)
             return self._finish(record, runner, status, self._without_unselected(comparison))
         finally:
@@ -246,7 +257,9 @@ class _Session:
         workers = self.plan.workers or self.pool.workers_of(asked)
         remote = None
         if spec.executor and spec.describe_live and self.run_targets.is_live:
-            remote = RemoteTrials(spec.executor, partial(spec.describe_live, record), workers)
+            remote = RemoteTrials(
+                spec.executor, partial(spec.describe_live, record), workers, spec.store
+            )
         return Runner(
             self.plan,
             trials,

@@ -81,7 +81,8 @@ class StreamedSuites:
             record.environment["judges"] = self._redactor.json(uses)
         if not spec.cancellation.requests:  # a stopped run has not counted all cases
             record.suites[index] = replace(record.suites[index], selected=run.cases)
-        spec.store.describe(record.id, record.suites, record.environment)
+        known = spec.store.run(record.id).environment  # it may have been cancelled elsewhere
+        spec.store.describe(record.id, record.suites, known | record.environment)
         return run
 
     def _prepare(self, index: int, record: RunRecord, runner: Runner) -> StreamRun:

@@ -58,6 +58,8 @@ TEST_CASES = "store:"
 PYTHON_SUITE = "suite:"
 #: The key in the environment for how often the run was cancelled; missing if never.
 CANCELLED = "cancelled"
+#: The key in the environment that lets workers of other processes begin no further trial.
+STOPPING = "stopping"
 #: The key in the environment for what started or resumed the run, if that matters.
 STARTED_BY = "startedBy"
 #: The key in the environment for the ids of the shards of a merged run; missing in others.
@@ -170,6 +172,11 @@ class RunRecord(msgspec.Struct, frozen=True):
     def cancelled(self) -> bool:
         """Was it cancelled? It may still take a while to stop."""
         return CANCELLED in self.environment
+
+    @property
+    def is_stopping(self) -> bool:
+        """Must no further trial begin?"""
+        return self.cancelled or STOPPING in self.environment
 
     @property
     def narrowed(self) -> str:

@@ -24,8 +24,8 @@ from assay.reporters.terminal import safe
 from assay.reporters.words import tone_of
 
 _COLOURS = {"better": "green", "worse": "red", "plain": "green"}
-#: The columns that go first when there is no room.
-_SPARE = ("Judged", "p50", "Judges")
+#: The columns that go when there is no room.
+_SPARE = ("p50", "Judges", "p95")
 
 
 def write_comparison(page: Page, found: GroupComparison, *, all_pairs: bool = False) -> None:
@@ -53,7 +53,8 @@ def _targets(page: Page, found: GroupComparison) -> None:
     rows = target_rows(found)
     used = used_columns(rows)
     table = [[TARGET_HEADS[n] for n in used], *([row.cells[n] for n in used] for row in rows)]
-    for head in _SPARE:
+    complete = all(target.judged + target.skipped == found.cases for target in found.targets)
+    for head in ("Judged", *_SPARE) if complete else _SPARE:
         if table_width(table) > page.terminal.width and head in table[0]:
             column = table[0].index(head)
             table = [row[:column] + row[column + 1 :] for row in table]

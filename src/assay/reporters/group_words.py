@@ -22,8 +22,8 @@ from assay.text import count, duration, money
 MAX_NAMED = 4
 #: What the best set is, for those who read it for the first time.
 HOW_BEST = (
-    "a target is in the best set unless another one is significantly better in a paired test,"
-    " allowing for all pairs"
+    "The best set has the targets that no other one is significantly better than, in paired tests"
+    " that allow for the number of pairs."
 )
 TARGET_HEADS = (
     *("Target", "Pass rate", "Passed", "Judged"),
@@ -235,7 +235,7 @@ def facts(found: GroupComparison) -> Iterator[tuple[str, str]]:
     known = [target.cost_usd for target in found.targets if target.cost_usd is not None]
     judges = [t.judge_cost_usd for t in found.targets if t.judge_cost_usd is not None]
     costs = ((known, count(len(known), "target")), (judges, "judges"))
-    if spent := ", ".join(f"{money(sum(each))} {whose}" for each, whose in costs if each):
+    if spent := ", ".join(f"{money(sum(each))} for {whose}" for each, whose in costs if each):
         yield "Cost", spent
 
 

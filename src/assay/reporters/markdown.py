@@ -46,7 +46,7 @@ from assay.reporters.words import (
     warnings,
 )
 from assay.text import count
-from assay.web.environment import SIGNS
+from assay.web.environment import SIGNS, capitalize_first
 
 #: The limits of a list, and of the table of suites.
 MAX_LISTED, MAX_SUITES = 20, 200
@@ -102,7 +102,7 @@ def _group(found: GroupComparison) -> Iterator[str]:
         yield f"| {' | '.join(cells[n] for n in used)} |"
     yield ""
     yield from _listed([code(text) for text in significant(found)])
-    yield f"{counts_of(found)}; {HOW_BEST}"
+    yield f"{capitalize_first(counts_of(found))}. {HOW_BEST}"
     yield ""
     yield from _differing(found)
     yield from _listed([f"Note: {code(note)}" for note in found.notes])

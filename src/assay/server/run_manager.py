@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from assay.blocking import wait_for
 from assay.comparison.outcomes import newest_first
-from assay.engine.cancellation import Cancellation
+from assay.engine.cancellation import WAS_CANCELLED, Cancellation
 from assay.errors import AssayError, NotInStore, RunHeld, StoreError, UsageError, cause_of
 from assay.model.events import Event, RunStarted
 from assay.model.run import CANCELLED, RunRecord, RunStatus
@@ -42,11 +42,9 @@ MAX_RUNS = 16
 TOO_MANY = f"{MAX_RUNS} runs are in progress: wait for one to end, or cancel it"
 #: The note of a run that stopped because its server did; the next server resumes it.
 STOPPED = "stopped with the server"
-#: The note of a run that was cancelled, and is not resumed.
-WAS_CANCELLED = "it was cancelled"
 #: The pause between retries while the store cannot be reached.
 RETRY_SECONDS = 2.0
-#: How often to look for runs that other servers abandoned or cancelled.
+#: How often to look for runs that other servers abandoned.
 WATCH_SECONDS = 5.0
 #: How many of the newest runs are checked each time, besides those last known to be held.
 WATCHED = 100
@@ -66,11 +64,6 @@ class RunHandle(msgspec.Struct):
     ended: asyncio.Event
     cancellation: Cancellation = msgspec.field(default_factory=Cancellation)
     run_id: str = ""
-
-    def cancel(self, times: int) -> None:
-        """Request cancellation, unless it was requested as often before; only in the event loop."""
-        if self.cancellation.requests < times:
-            self.cancellation.request(WAS_CANCELLED)
 
 
 class RunManager:
@@ -137,12 +130,12 @@ class RunManager:
             handle.feed.close()
 
     async def cancel(self, handle: RunHandle | None, record: RunRecord) -> None:
-        """Cancel a run. That is stored too, so that another server which holds the run sees it."""
+        """Cancel a run. That is stored too, so that the process which holds the run sees it."""
         times = record.environment.get(CANCELLED, 0) + 1
         known = record.environment | {CANCELLED: times}
         await asyncio.to_thread(self.store.describe, record.id, record.suites, known)
         if handle is not None:
-            handle.cancel(times)
+            handle.cancellation.request(WAS_CANCELLED, times)
 
     async def cancel_abandoned(self, run_id: str) -> bool:
         """Cancel a run that no process holds; False when one does."""
@@ -176,14 +169,7 @@ class RunManager:
             await self._resume_abandoned()
             await asyncio.sleep(WATCH_SECONDS)
             with suppress(StoreError):  # the next round tries again
-                await self._apply_cancellations()
                 self._set_abandoned(await asyncio.to_thread(self._find_newly_abandoned))
-
-    async def _apply_cancellations(self) -> None:
-        """Cancel runs here as many times as they were cancelled, through whichever server."""
-        for handle in [handle for handle in self._handles if handle.run_id]:
-            record = await asyncio.to_thread(self.store.run, handle.run_id)
-            handle.cancel(record.environment.get(CANCELLED, 0))
 
     def _set_abandoned(self, run_ids: Iterable[str]) -> None:
         loop = asyncio.get_running_loop()

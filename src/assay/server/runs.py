@@ -137,8 +137,6 @@ async def cancel(run_id: str, request: Request) -> None:
         record = await requested_run(run_id, request)  # it may have ended since
         if handle is None and not is_unfinished(record):
             raise invalid(f"The run is {record.status}; there is nothing to cancel")
-        if record.started_by != SERVE:
-            raise invalid("A command is executing the run; it cannot be cancelled here")
         await state.run_manager.cancel(handle, record)
 
 

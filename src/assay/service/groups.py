@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from hashlib import blake2b
 from itertools import islice
 from typing import Any
@@ -22,8 +22,7 @@ from assay.model.run_result import PRECEDENCE, RunResult
 from assay.ports import Store
 from assay.service import history
 from assay.service.comparisons import compared_run
-from assay.service.project import project
-from assay.service.store import project_store, store_to_read
+from assay.service.store import project_store
 from assay.version import __version__
 
 #: Among how many of the newest runs the start of a group's id is looked for.
@@ -91,8 +90,8 @@ def find_group(reference: str, store: Store) -> Group | None:
     """
     if not (reference.isprintable() and reference):
         return None
-    if runs := store.group(reference):
-        return Group(reference, tuple(runs))
+    with suppress(NotInStore):
+        return group_with(reference.lower(), store)
     with suppress(NotInStore, UsageError):
         find_run(reference, store)
         return None
@@ -116,10 +115,7 @@ def _by_prefix(prefix: str, store: Store) -> Group | None:
 
 def group_with(group_id: str, store: Store) -> Group:
     """The group with exactly this id; raises NotInStore."""
-    runs = store.group(group_id)
-    if not runs:
-        raise NotInStore("group", group_id)
-    return Group(group_id, tuple(runs))
+    return Group(group_id, tuple(store.group(group_id)))
 
 
 def group_of(reference: str, store: Store) -> Group:
@@ -128,8 +124,7 @@ def group_of(reference: str, store: Store) -> Group:
         return found
     run = find_run(reference, store)
     if run.group is None:
-        message = f"the run {run.id} does not belong to a group of several targets"
-        raise UsageError(f"{message}: name a second run to compare it with")
+        raise UsageError(f"the run {run.id} does not belong to a group of several targets")
     return group_with(run.group, store)
 
 
@@ -151,10 +146,21 @@ def kept_comparison(group: Group, store: Store) -> GroupComparison:
     return found
 
 
+def runs_of(group: Group) -> str:
+    """The runs of a group with their targets, for messages about what needs a run."""
+    return "its runs are " + ", ".join(f"{run.id} ({run.target})" for run in group.runs)
+
+
 def named_group(reference: str, *, store: str | None = None) -> Group | None:
     """The group that a name means; None if it means something else."""
     with project_store(store) as opened:
         return find_group(reference, opened)
+
+
+def group_comparison(reference: str, *, store: str | None = None) -> GroupComparison:
+    """The targets of a recorded group compared; `reference` is as for `show_group`."""
+    with project_store(store) as opened:
+        return kept_comparison(group_of(reference, opened), opened)
 
 
 def show_group(reference: str, *, store: str | None = None) -> GroupResult:
@@ -162,7 +168,7 @@ def show_group(reference: str, *, store: str | None = None) -> GroupResult:
 
     `reference` is the id of the group, the start of one, or what names a run of it.
     """
-    with closing(store_to_read(project(), store)) as opened:
+    with project_store(store) as opened:
         group = group_of(reference, opened)
         comparison = kept_comparison(group, opened)
     runs = tuple(history.show(run.id, store=store) for run in group.runs)

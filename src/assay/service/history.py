@@ -49,7 +49,10 @@ LISTED = 20
 
 
 class ListedRun(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """A run in a list; unknown counts are null. `baselines` are its names."""
+    """A run in a list; unknown counts are null. `baselines` are its names.
+
+    `group` is the id that it shares with the runs of other targets; null for a run of one target.
+    """
 
     run_id: str
     started_at: str
@@ -65,6 +68,7 @@ class ListedRun(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fiel
     verdict: GateVerdict | None
     exit_code: int | None
     baselines: list[str]
+    group: str | None
 
     @classmethod
     def of(cls, record: RunRecord, baselines: Iterable[str] = ()) -> ListedRun:
@@ -84,6 +88,7 @@ class ListedRun(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fiel
             verdict=record.verdict.verdict,
             exit_code=record.verdict.exit_code,
             baselines=list(baselines),
+            group=record.group,
         )
 
 

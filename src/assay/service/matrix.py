@@ -34,7 +34,7 @@ from assay.ports import Store, Target
 from assay.service import runs
 from assay.service.costs import announcement
 from assay.service.group_baselines import GroupBaseline, group_baselines
-from assay.service.groups import Group, find_group, group_result, group_with
+from assay.service.groups import Group, find_group, group_result, group_with, runs_of
 from assay.service.history import restored
 from assay.service.options import default_targets
 from assay.service.project import project
@@ -210,8 +210,7 @@ def _with_own_baseline(matrix: _Matrix) -> tuple[RunRequest, dict[str, Any]]:
     reference, base = given.get("baseline"), request.baseline
     if reference is None or request.target is None or request.earlier or names_file(reference):
         return request, given
-    group = isinstance(base, GroupResult) or find_group(reference, store) is not None
-    if group or (base is None and _names_group(reference, store)):
+    if isinstance(base, GroupResult) or (base is None and _names_group(reference, store)):
         label = matrix.label(request.target)
         (own,) = group_baselines(base, reference, [label], store)
         own_run = base[label] if isinstance(base, RunGroup) else None
@@ -220,7 +219,9 @@ def _with_own_baseline(matrix: _Matrix) -> tuple[RunRequest, dict[str, Any]]:
 
 
 def _names_group(reference: str, store: Store) -> bool:
-    """Is it the name of a baseline that points to a run of a group?"""
+    """Is it a group, or the name of a baseline that points to a run of one?"""
+    if find_group(reference, store) is not None:
+        return True
     run_id = store.baselines().get(baseline_name(reference, store))
     return run_id is not None and store.run(run_id).group is not None
 
@@ -425,22 +426,17 @@ async def _run_together(
     events = _Events(hooks.listen, group_id, labels)
     given = []
     for spec, label in zip(specs, labels, strict=True):
-        own = RunHooks(partial(events.add, label), cancellation)
-        own = own if hooks.of_target is None else hooks.of_target(label)
-        given.append(
-            replace(spec, listen=own.listen, cancellation=own.cancellation or cancellation)
-        )
+        own = RunHooks(partial(events.add, label), cancellation.child())
+        if hooks.of_target is not None:
+            own = hooks.of_target(label)
+        stop = own.cancellation or cancellation.child()
+        given.append(replace(spec, listen=own.listen, cancellation=stop))
 
     def announce(plans: Sequence[Plan]) -> None:
         if text := announcement(specs, plans):
             hooks.listen(Notice(text))
 
     return await session.run_together(given, announce, runs.spent_by(finished, specs[0]))
-
-
-def runs_of(group: Group) -> str:
-    """The runs of a group with their targets, for messages about what needs a run."""
-    return "its runs are " + ", ".join(f"{run.id} ({run.target})" for run in group.runs)
 
 
 class _Events:

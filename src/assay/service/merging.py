@@ -19,6 +19,7 @@ from assay.model.run import (
     CANCELLED,
     MERGED_FROM,
     STARTED_BY,
+    STOPPING,
     RunRecord,
     SuiteHeader,
     TrialRecord,
@@ -61,7 +62,7 @@ def _merged(shards: Sequence[Shard]) -> RunRecord:
     """The record of the merged run, before its trials are copied."""
     records = [shard.record for shard in shards]
     first, now = records[0], datetime.now(UTC)
-    environment = without(first.environment, STARTED_BY, CANCELLED)
+    environment = without(first.environment, STARTED_BY, CANCELLED, STOPPING)
     if uses := recorded_uses(use for record in records for use in record.judges):
         environment["judges"] = uses
     targets = {record.target for record in records if record.target}

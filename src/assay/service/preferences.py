@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -20,6 +21,7 @@ from assay.engine.run_targets import pool_for
 from assay.errors import UsageError
 from assay.model.calibration import CalibrationState, JudgeUse
 from assay.model.events import Listener, Notice
+from assay.model.group_result import GroupResult
 from assay.model.options import RunOptions
 from assay.model.preference import Choice, JudgedPair, Preference, PreferenceJudge
 from assay.model.run import RunRecord
@@ -30,6 +32,7 @@ from assay.redaction import Redactor, redacted, redacting
 from assay.results import calibrations
 from assay.service.answer_pairs import AnsweredCases, AnsweredRun, PairToJudge
 from assay.service.costs import cost_of_calls
+from assay.service.groups import find_group
 from assay.service.options import options_of
 from assay.service.preference_labels import PairLabels
 from assay.service.project import project
@@ -59,7 +62,7 @@ class PreferenceRequest(msgspec.Struct, frozen=True):
 
 
 def prefer(
-    *runs: str | os.PathLike[str] | RunResult,
+    *runs: str | os.PathLike[str] | RunResult | GroupResult,
     criteria: str = "",
     judge: AnyTarget | None = None,
     store: str | None = None,
@@ -92,9 +95,11 @@ def prefer_runs(runs: Sequence[AnsweredRun], request: PreferenceRequest) -> Pref
 
 
 def answered_runs(
-    runs: Sequence[str | os.PathLike[str] | RunResult], stack: ExitStack, url: str | None
+    runs: Sequence[str | os.PathLike[str] | RunResult | GroupResult],
+    stack: ExitStack,
+    url: str | None,
 ) -> list[AnsweredRun]:
-    """The runs with their stores, which stay open as long as the stack."""
+    """The runs with their stores, which stay open as long as the stack; a group means its runs."""
     opened: list[Store] = []
 
     def store() -> Store:
@@ -104,7 +109,8 @@ def answered_runs(
         return opened[0]
 
     found: list[tuple[str, RunRecord, Store]] = []
-    for run in runs:
+    each = (part.runs if isinstance(part, GroupResult) else (part,) for part in runs)
+    for run in chain.from_iterable(each):
         if isinstance(run, Run):
             found.append((run.id, run.record, run.store))
             continue
@@ -112,7 +118,10 @@ def answered_runs(
         if names_file(reference):
             message = f"{reference!r} is a file: answers are compared of recorded runs"
             raise UsageError(f"{message}; give an id, the name of a baseline, or `latest`")
-        found.append((reference, find_run(reference, store()), store()))
+        if (group := find_group(reference, store())) is not None:
+            found += [(record.id, record, store()) for record in group.runs]
+        else:
+            found.append((reference, find_run(reference, store()), store()))
     return _named(found)
 
 

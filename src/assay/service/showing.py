@@ -22,6 +22,7 @@ from assay.model.run_result import RunResult
 from assay.model.suite_result import EvalSuiteResult
 from assay.ports import Store
 from assay.service.cases import case_at, case_page, case_rows, find_case
+from assay.service.groups import find_group, runs_of
 from assay.service.project import project
 from assay.service.store import store_to_read
 
@@ -80,6 +81,9 @@ def show(wanted: Wanted, *, store: str | None = None) -> Shown:
 
 def _split(names: tuple[str, ...], store: Store) -> tuple[RunRecord, str | None]:
     """The run, and the case or filter; a single name that is not a run is one of the latest."""
+    if names and (group := find_group(names[0], store)) is not None:
+        how = f"`assay compare {group.id}` compares its targets"
+        raise UsageError(f"{names[0]!r} is a group of runs: {how}; {runs_of(group)}")
     if len(names) == 1:
         try:
             return find_run(names[0], store), None

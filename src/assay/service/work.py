@@ -19,7 +19,9 @@ from assay.errors import UsageError
 from assay.model.events import Notice
 from assay.model.run import PYTHON_SUITE, TEST_CASES, RunRecord
 from assay.ports import Executor, Store, WorkOrder
+from assay.redaction import Redactor
 from assay.service.bundle import hash_of, packed
+from assay.service.secrets import secrets_of
 from assay.service.workers import (
     LazyStore,
     RunOrder,
@@ -29,7 +31,7 @@ from assay.service.workers import (
     make_grader,
     without_password,
 )
-from assay.settings import Settings
+from assay.settings import OVERRIDES, Settings, environment
 from assay.work_orders import keep
 
 
@@ -187,8 +189,20 @@ def _project_order(
         folder=str(here.relative_to(root) if here.is_relative_to(root) else here),
         modules=[*settings.config.plugins, *modules],
         store=without_password(url),
+        variables=_variables(settings),
         **{**empty, **values},
     )
+
+
+def _variables(settings: Settings) -> dict[str, str]:
+    """The variables that override settings here; empty ones override nothing.
+
+    That of the store is left out, as the order has its URL, and so are those with secrets.
+    """
+    redact = Redactor(frozenset(secrets_of(settings))).text
+    names = set(OVERRIDES.values()) - {OVERRIDES["store"]}
+    found = dict.fromkeys(sorted(names), "") | environment(names)
+    return {name: text for name, text in found.items() if redact(text) == text}
 
 
 def _with_project(

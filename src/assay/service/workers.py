@@ -37,7 +37,7 @@ from assay.service.eval_files import load_file
 from assay.service.options import default_evaluators
 from assay.service.secrets import secrets_of
 from assay.service.store import open_store
-from assay.settings import Settings
+from assay.settings import Settings, environment
 from assay.suites.discovery import loader_for
 from assay.targets.pool.target_pool import TargetPool
 
@@ -51,6 +51,7 @@ class RunOrder(msgspec.Struct, frozen=True):
     `root` is the project, or empty if the order has its `bundle`, of which this is the hash.
     `folder` is the working directory, which paths are relative to, and relative to the root if
     it is inside. `modules` register evaluators. With a `store`, the worker saves its trials there.
+    `variables` of the environment override settings in place of those of the worker.
     """
 
     run_id: str
@@ -66,6 +67,11 @@ class RunOrder(msgspec.Struct, frozen=True):
     sources: dict[str, Any]
     store: str = ""
     bundle: str = ""
+    variables: dict[str, str] = {}
+
+
+#: Makes the worker of an order, with the settings and the store of its process.
+MakeWorker = Callable[[RunOrder, Settings, "LazyStore | None"], Worker]
 
 
 class _Visit:
@@ -73,17 +79,30 @@ class _Visit:
 
     def __init__(self, order: RunOrder, bundle: bytes) -> None:
         self._path, self._here = [*sys.path], Path.cwd()
+        self._before = dict.fromkeys(order.variables, "") | environment(order.variables)
         self._unpacked = unpacked(bundle, order.bundle) if order.bundle else None
         self.root = Path(self._unpacked.name if self._unpacked else order.root)
-        self.worker: Worker
+        self.worker: Worker | None = None
         self.store: LazyStore | None = None
 
+    def begin(self, order: RunOrder, make: MakeWorker) -> None:
+        os.environ.update(order.variables)
+        _enter(self.root / order.folder, order)
+        settings = Settings.find(self.root)
+        settings.prepend_to_sys_path()
+        for module in order.modules:
+            import_module(module)
+        if order.store:
+            self.store = LazyStore(settings, _with_password(order.store, settings))
+        self.worker = make(order, settings, self.store)
+
     def __call__(self, piece: bytes) -> bytes:
-        return self.worker(piece)
+        return cast("Worker", self.worker)(piece)
 
     def close(self) -> None:
         """Forget also the modules of the project: for the next run they may have changed."""
-        self.worker.close()
+        if self.worker is not None:
+            self.worker.close()
         if self.store is not None:
             self.store.close()
         own = {name for name, module in sys.modules.items() if _is_of(self.root, module)}
@@ -92,6 +111,7 @@ class _Visit:
             del sys.modules[name]
         sys.path[:] = self._path
         os.chdir(self._here)
+        os.environ.update(self._before)
         if self._unpacked is not None:
             self._unpacked.cleanup()
 
@@ -136,18 +156,15 @@ class _Checker:
         """There is nothing to close."""
 
 
-def _made(details: bytes, make: Callable[[RunOrder, Settings, LazyStore | None], Worker]) -> Worker:
+def _made(details: bytes, make: MakeWorker) -> Worker:
     described, _, bundle = details.partition(b"\n")
     order = msgspec.convert(json.loads(described), RunOrder, strict=False)
     visit = _Visit(order, bundle)
-    _enter(visit.root / order.folder, order)
-    settings = Settings.find(visit.root)
-    settings.prepend_to_sys_path()
-    for module in order.modules:
-        import_module(module)
-    if order.store:
-        visit.store = LazyStore(settings, _with_password(order.store, settings))
-    visit.worker = make(order, settings, visit.store)
+    try:
+        visit.begin(order, make)
+    except BaseException:
+        visit.close()  # for the next order
+        raise
     return visit
 
 

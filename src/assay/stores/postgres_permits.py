@@ -10,13 +10,13 @@ from typing import Any
 # may forget the last slots, which is no reason to wait for the disk.
 _NOW = "extract(epoch FROM clock_timestamp())"
 _TAKE = f"""
-    INSERT INTO permit (target, next_at) VALUES (%s, {_NOW} + %s)
-    ON CONFLICT (target) DO UPDATE SET next_at = greatest(permit.next_at, {_NOW}) + %s
+    INSERT INTO permit (target, next_at) VALUES (?, {_NOW} + ?)
+    ON CONFLICT (target) DO UPDATE SET next_at = greatest(permit.next_at, {_NOW}) + ?
     RETURNING next_at - {_NOW}
 """
 _HOLD = f"""
-    INSERT INTO permit (target, next_at) VALUES (%s, {_NOW} + %s)
-    ON CONFLICT (target) DO UPDATE SET next_at = greatest(permit.next_at, {_NOW} + %s)
+    INSERT INTO permit (target, next_at) VALUES (?, {_NOW} + ?)
+    ON CONFLICT (target) DO UPDATE SET next_at = greatest(permit.next_at, {_NOW} + ?)
     RETURNING next_at
 """
 
@@ -38,5 +38,5 @@ class PostgresPermits:
 
     def _execute(self, statement: str, target: str, seconds: float) -> float:
         with self._connected() as connection:
-            row = connection.execute(statement.encode(), (target, seconds, seconds)).fetchone()
+            row = connection.execute(statement, (target, seconds, seconds)).fetchone()
             return float(row[0])

@@ -72,9 +72,10 @@ class PostgresStore(SqlStore):
         self.permits = PostgresPermits(self._permits_connection)
 
     @contextmanager
-    def _permits_connection(self) -> Iterator[psycopg.Connection]:
-        with self._server.translating_errors(), self._server.borrowed() as connection:
-            yield connection
+    def _permits_connection(self) -> Iterator[Connection]:
+        """Slots may be taken twice when a connection is lost: one of them is not used."""
+        with self._server.translating_errors():
+            yield ReadingConnection(self._server)
 
     @property
     def retry_seconds(self) -> float:
@@ -138,7 +139,7 @@ class PostgresDatabase:
         self._types: list[int] = []
         #: The leases of this process, by run.
         self._leases: dict[str, Lease] = {}
-        self._lock = threading.Lock()
+        self._lock, self._retaking = threading.Lock(), threading.Lock()
         with server.translating_errors(), closing(server.connect()) as connection:
             migrate(connection, server.name, scripts("postgres"))
 
@@ -250,7 +251,8 @@ class PostgresDatabase:
     def lease(self, run_id: str) -> Iterator[None]:
         """A lock that ends with its connection; a dead machine is noticed within two minutes.
 
-        If the connection is lost, the next write takes the lock again, unless another process has.
+        If the connection is lost, the next write or `held` takes the lock again, unless another
+        process has.
         """
         with self._server.translating_errors():
             lease = Lease(self._server.retried(partial(self._lock_run, run_id)))
@@ -280,10 +282,15 @@ class PostgresDatabase:
 
     def lost_lease(self, run_id: str) -> bool:
         """Checks the connection without a round trip, as this is called for every group."""
-        with self._lock:
-            lease = self._leases.get(run_id)
-        if lease is None or lease.is_lost or usable(lease.connection):
-            return lease is not None and lease.is_lost
+        with self._retaking:  # two threads would keep the lock from each other
+            with self._lock:
+                lease = self._leases.get(run_id)
+            if lease is None or lease.is_lost or usable(lease.connection):
+                return lease is not None and lease.is_lost
+            return self._retake(run_id, lease)
+
+    def _retake(self, run_id: str, lease: Lease) -> bool:
+        """Take the lock of a run again; False if that worked."""
         try:
             connection = self._lock_run(run_id)
         except RunHeld:
@@ -299,6 +306,9 @@ class PostgresDatabase:
 
     def held(self, run_id: str) -> bool:
         """Looks the lock up: trying to take it could keep another process from taking it."""
+        if run_id in self._leases:
+            with self._server.translating_errors():
+                return not self._server.retried(partial(self.lost_lease, run_id))
         halves = divmod(_lock_key(f"run {run_id}") % 2**64, 2**32)
         with self.reading() as connection:
             return connection.execute(_HELD, halves).fetchone() is not None

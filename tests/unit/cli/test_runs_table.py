@@ -22,6 +22,7 @@ def row(**changes: Any) -> dict[str, Any]:
         "errored": 0,
         "skipped": 1,
         "baselines": [],
+        "group": None,
     }
     return finished | changes
 
@@ -34,7 +35,8 @@ def test_no_line_is_wider_than_the_terminal(width: int) -> None:
 
 
 def test_a_run_is_told_in_cells_below_their_heads() -> None:
-    lines = table([row(), row(suites=["a", "b"], status="interrupted", failed=0)], 120)
+    other = row(runId="01a1ec45-b89b", suites=["a", "b"], status="interrupted", failed=0)
+    lines = table([row(), other], 120)
     assert lines[0].split() == ["Run", "Started", "(UTC)", "Result", "Target", "Suite"]
     assert lines[1].startswith("01a1ec45-b89a  2026-11-18 01:29  3 passed, 1 failed, 1 skipped ")
     assert "  interrupted, 3 passed, 1 skipped  " in lines[2]
@@ -45,3 +47,13 @@ def test_a_run_is_told_in_cells_below_their_heads() -> None:
 def test_names_of_baselines_have_a_column_when_there_are_any() -> None:
     lines = table([row(), row(baselines=["main", "best"])], 120)
     assert lines[2].index("main, best") == lines[0].index("Baseline")
+
+
+def test_runs_of_a_group_have_whole_ids_as_they_begin_in_the_same_millisecond() -> None:
+    group = "01a1ec45-b899-7126-90c4-40a2e48279a2"
+    ids = ["01a1ec45-b89a-7126-90c4-40a2e48279a3", "01a1ec45-b89a-7126-90c4-40a2e48279a4"]
+    lines = table([row(runId=ids[0], group=group), row(runId=ids[1], group=group)], 200)
+    assert lines[0].split() == ["Run", "Started", "(UTC)", "Result", "Group", "Target", "Suite"]
+    for line, run_id in zip(lines[1:], ids, strict=True):
+        assert line.startswith(run_id)
+        assert " 01a1ec45-b899 " in line

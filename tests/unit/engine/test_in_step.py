@@ -68,7 +68,9 @@ class Matrix:
 
     def specs(self, **changes: Any) -> list[RunSpec]:
         spec = replace(self.spec, group="g", **changes)
-        return [replace(spec, target=agent) for agent in (self.slow, self.quick)]
+        stop = spec.cancellation
+        agents = (self.slow, self.quick)
+        return [replace(spec, target=agent, cancellation=stop.child()) for agent in agents]
 
     def run(self, specs: Sequence[RunSpec]) -> list[RunResult]:
         return at_once(run_together(specs))
@@ -218,9 +220,7 @@ def test_re_asks_of_one_run_hold_nobody_up_for_ever(matrix: Matrix) -> None:
     from assay.model.comparison import CaseOutcome, CaseRef, Comparison
 
     store = matrix.spec.store
-    base = [
-        CaseOutcome(CaseRef("suite.yaml", f"c{n}"), "passed", 1, 1, None) for n in range(CASES)
-    ]
+    base = [CaseOutcome(CaseRef("suite.yaml", f"c{n}"), "passed", 1, 1, None) for n in range(CASES)]
 
     def compared(run_id: str, sequential: Any) -> Comparison:
         return compare(base, fold(store.facts(run_id)))

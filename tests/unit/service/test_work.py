@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import sys
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,9 @@ from assay.ports import WorkOrder
 from assay.registry import evaluators, executors
 from assay.service import doctor, eval_files
 from assay.service.runs import RunHooks, RunRequest, execute
+from assay.service.work import order_to_check
 from assay.service.workers import make_grader
+from assay.settings import Settings
 from assay.stores.postgres_store import PostgresStore
 from assay.targets.scripted import ScriptedTarget
 from contract.clusters import SECRET
@@ -297,13 +301,50 @@ def test_a_file_that_does_not_travel_is_named(streamed: Project, on_dask: str) -
     with pytest.raises(ExecutorError, match=r"no a\.eval\.jsonl .*list it under 'bundle'"):
         run(executor=on_dask)
 
+    configured(streamed, bundle=["*"])
+    assert run(executor=on_dask).summary.passed  # the same processes work for the next run
 
-def test_a_worker_without_the_folder_refuses(
+
+def test_a_worker_without_the_folder_refuses_and_leaves_everything_as_it_was(
     streamed: Project, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    order = make_order(root=str(tmp_path / "elsewhere"))
-    with pytest.raises(ExecutorError, match=r"elsewhere.*mount it at the same path"):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.setenv("ASSAY_JUDGE", "mine")
+    before = Path.cwd(), [*sys.path], dict(os.environ)
+    root = str(tmp_path / "elsewhere")
+    order = make_order(root=root, suites={"0": "a.eval.jsonl"}, variables={"ASSAY_JUDGE": "yours"})
+    with pytest.raises(ExecutorError, match=r"no a\.eval\.jsonl.*mount it at the same path"):
         make_grader(order)
+    assert (Path.cwd(), sys.path, dict(os.environ)) == before
+
+
+def test_settings_are_overridden_where_the_run_was_started(
+    streamed: Project, on_dask: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    strict = {"name": "strict", "provider": "scripted", "replies": {"it is": '{"score": 0.0}'}}
+    configured(streamed, shared_folder=True, targets=[strict])
+    as_configured = run(executor=on_dask)
+    monkeypatch.setenv("ASSAY_JUDGE", "strict")
+    overridden = run(executor=on_dask)
+    assert overridden.summary.passed < as_configured.summary.passed
+    assert result_of(overridden) == result_of(run(store="sqlite:.assay/assay.db"))
+    monkeypatch.delenv("ASSAY_JUDGE")
+    assert result_of(run(executor=on_dask)) == result_of(as_configured)
+
+
+def test_a_setting_with_a_secret_does_not_travel(
+    streamed: Project, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ASSAY_TOOLS", f"https://tools.example/{SECRET}")
+    monkeypatch.setenv("ASSAY_ALLOW_OUTSIDE_ROOT", "true")
+    configured(streamed, shared_folder=True)
+    found = order_to_check(Settings.find(Path()), url, "dask://127.0.0.1:1")
+    assert found is not None
+    order = json.loads(found[1].details)
+    assert SECRET not in str(order)
+    assert "ASSAY_TOOLS" not in order["variables"]
+    assert order["variables"]["ASSAY_ALLOW_OUTSIDE_ROOT"] == "true"
+    assert order["variables"]["ASSAY_JUDGE"] == "", "that of a worker is not used"
 
 
 def make_order(**values: Any) -> bytes:

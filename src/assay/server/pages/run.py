@@ -24,7 +24,7 @@ from assay.server.pages.live import live_of
 from assay.server.pages.overviews import MAX_RATES, RunOverview
 from assay.server.pages.places import compare_page, download, run_page
 from assay.server.pages.rendering import page, render
-from assay.server.run_manager import SERVE, is_unfinished
+from assay.server.run_manager import is_unfinished
 from assay.server.runs import requested_run
 from assay.server.state import State, state_of
 from assay.service.showing import matching, narrowed
@@ -41,7 +41,7 @@ async def get(request: Request) -> Response:
     place = read_place(record.id, dict(request.query_params))
     if is_unfinished(record) and not request.query_params:
         live = await live_of(record, state)
-        may_cancel = caller_of(request).may_write and record.started_by == SERVE
+        may_cancel = caller_of(request).may_write
         return render("live.html", request, run=record, live=live, may_cancel=may_cancel)
 
     def read() -> tuple[RunOverview, CaseList, str]:
