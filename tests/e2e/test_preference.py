@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 import assay
 from e2e.projects import Project
@@ -33,6 +34,20 @@ def answers(messages):
 
 def reply(better, **more):
     return {"response": json.dumps({"reasoning": "because", "better": better}), **more}
+
+def same_for_some(question):
+    return "yes" if "number 1" in question else wordy(question)
+
+def down_for_some(question):
+    if "number 1" in question:
+        raise RuntimeError("down")
+    return wordy(question)
+
+def impatient(messages):
+    import os, signal
+    if "number 5?" in messages[-1]["content"]:
+        os.kill(os.getpid(), signal.SIGINT)
+    return longer(messages)
 
 def always_first(messages):
     return reply("first", cost_usd=0.25)
@@ -150,6 +165,98 @@ def test_the_budget_ends_the_judging(project: Project) -> None:
     assert found["judge"]["costUsd"] == 2.0
     assert found["unasked"] == CASES - 4
     assert "the budget of $1.6 is spent" in found["notes"][0]
+
+
+def test_identical_answers_are_a_tie_and_cost_nothing(project: Project) -> None:
+    base, candidate = runs(project, "terse", "same_for_some")
+    done = project.call(
+        *("compare", base, candidate, "--preference", "x", "--judge", python("always_first")),
+        "--json",
+    )
+    found = json.loads(done.stdout)["preference"]
+    assert "compares 9 pairs of answers in both orders: 18 calls; 3 more are identical" in (
+        done.stderr
+    )
+    assert found["judge"]["calls"] == 18
+    (pair,) = found["pairs"]
+    assert (pair["judged"], pair["ties"], pair["identical"], pair["flipped"]) == (12, 12, 3, 9)
+    assert pair["flipRate"] == 1
+    same = [case for case in found["cases"] if case.get("identical")]
+    assert [case["id"] for case in same] == ["c1", "c10", "c11"]
+    assert {case["preferred"] for case in same} == {"tie"}
+
+
+def test_no_judge_is_asked_if_all_answers_are_identical(project: Project) -> None:
+    base, candidate = runs(project, "wordy", "wordy")
+    done = project.call(
+        "compare", base, candidate, "--preference", "x", "--judge", python("unsure")
+    )
+    assert "the answers of all 12 pairs are identical: nothing to ask" in done.stderr
+    assert "12 ties, 12 of them identical answers" in done.stdout
+    assert "the order decided" not in done.stdout
+
+
+def test_cases_that_are_not_compared_are_counted(project: Project) -> None:
+    base, candidate = runs(project, "terse", "wordy")
+    project.write("evals/a.eval.yaml", _with_another_check_of_c3(project))
+    project.call("run", "evals/", "--target", python("down_for_some"), code=3)
+    latest = project.runs()[-1][0]
+    found = assay.prefer(base, candidate, latest, criteria="x", judge=python("longer"))
+    assert [pair.judged for pair in found.pairs] == [12, 8, 8]
+    assert any(
+        note.startswith("6 pairs of answers not compared: one of the runs did not judge")
+        for note in found.notes
+    )
+    assert any(
+        note.startswith("2 pairs of answers not compared: the case changed") for note in found.notes
+    )
+
+
+def _with_another_check_of_c3(project: Project) -> Any:
+    suite = yaml.safe_load((project.root / "evals/a.eval.yaml").read_text())
+    suite["cases"][3]["evaluators"] = [{"type": "contains", "value": "e"}]
+    return suite
+
+
+def test_a_judge_that_is_one_of_the_targets_is_pointed_out(project: Project) -> None:
+    model = {"provider": "scripted", "replies": [json.dumps({"reasoning": "", "better": "tie"})]}
+    project.write("assay.yaml", {"targets": [{"name": "old", **model}, {"name": "j", **model}]})
+    for target in ("old", python("wordy")):
+        project.call("run", "evals/", "--target", target, code=None)
+    found = assay.prefer(*(run_id for run_id, _ in project.runs()), criteria="x", judge="j")
+    assert list(found.notes) == [
+        "the judge is the model of old: models tend to prefer their own answers"
+    ]
+
+
+def test_an_interrupted_judging_continues_from_the_cache(project: Project) -> None:
+    project.write("assay.yaml", {"defaults": {"workers": 1}})
+    base, candidate = runs(project, "terse", "wordy")
+    arguments = ("compare", base, candidate, "--preference", "x", "--judge", python("impatient"))
+    lost = project.run(*arguments, code=130)
+    assert "the replies so far are lost: --cache would have kept them" in lost.stderr
+    stopped = project.run(*arguments, "--cache", code=130)
+    assert "the same command continues" in stopped.stderr
+    project.write(
+        "agents_to_compare.py", AGENTS.replace("os.kill(os.getpid(), signal.SIGINT)", "pass")
+    )
+    done = project.run(*arguments, "--cache")
+    assert "12 wins, 0 losses, 0 ties" in done.stdout
+    assert "10 replies from the cache" in done.stdout
+
+
+def test_the_progress_of_many_pairs_is_shown(project: Project) -> None:
+    cases = [{"id": f"c{i}", "input": f"is it number {i}?"} for i in range(100)]
+    project.write(
+        "evals/a.eval.yaml",
+        {"name": "a", "evaluators": [{"type": "contains", "value": "yes"}], "cases": cases},
+    )
+    project.write("assay.yaml", {"defaults": {"workers": 1}})
+    base, candidate = runs(project, "terse", "wordy")
+    done = project.call(
+        "compare", base, candidate, "--preference", "x", "--judge", python("longer")
+    )
+    assert "30 of 100 pairs, $15.00" in done.stderr
 
 
 def test_replies_come_from_the_cache_the_second_time(project: Project) -> None:

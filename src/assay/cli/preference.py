@@ -64,7 +64,16 @@ def request_of(preference: str | None, **given: Any) -> PreferenceRequest | None
 def preferred(runs: tuple[str, ...], request: PreferenceRequest, store: str | None) -> Preference:
     """Let the judge compare the answers; its notices are on stderr."""
     with ExitStack() as stack, streams.stdout_redirected():
-        return prefer_runs(answered_runs(runs, stack, store), request)
+        opened = answered_runs(runs, stack, store)
+        try:
+            return prefer_runs(opened, request)
+        except KeyboardInterrupt:
+            if request.options.get("cache"):
+                words = "the replies so far are in the cache: the same command continues"
+            else:
+                words = "the replies so far are lost: --cache would have kept them"
+            click.echo(words, err=True)
+            raise
 
 
 def _notice(event: Event) -> None:

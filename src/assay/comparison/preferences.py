@@ -51,6 +51,9 @@ def _pair(
     count = Counter(case.preferred for case in judged)
     decided = [case for case in judged if case.preferred != "tie" and case.longer]
     longer = sum(case.preferred == case.longer for case in decided)
+    flipped = sum(case.flipped for case in judged)
+    identical = sum(case.identical for case in judged)
+    asked = len(judged) - identical
     pair = PreferencePair(
         a=a,
         b=b,
@@ -58,10 +61,12 @@ def _pair(
         wins=count["b"],
         losses=count["a"],
         ties=count["tie"],
-        flipped=sum(case.flipped for case in judged),
+        flipped=flipped,
         errored=sum(bool(case.error) for case in cases),
         longer_won=longer,
         shorter_won=len(decided) - longer,
+        identical=identical,
+        flip_rate=flipped / asked if asked else None,
     )
     return _with_win_rate(pair, judged, clusters, labels)
 

@@ -8,9 +8,12 @@ from typing import Generic, Protocol, TypeVar
 
 from assay.model.preference import AnswerPair, Choice
 from assay.redaction import redacted
+from assay.text import count, money
 
 #: After this many errors and not one choice, no more is asked: the judge does not work.
 MAX_ERRORS = 10
+#: How often the progress is reported, unless there are few pairs.
+_REPORTS = 10
 
 T = TypeVar("T")
 
@@ -56,11 +59,12 @@ class Preferring(Generic[T]):
         judge: AnswerJudge,
         answers: Callable[[T], AnswerPair],
         budget_usd: float | None = None,
+        report: Callable[[str], None] = lambda words: None,
     ) -> None:
         #: Why not all pairs were judged; empty if they were.
         self.stopped = ""
         self._judge, self._answers, self._budget = judge, answers, budget_usd
-        self._choices = self._errors = 0
+        self._report, self._choices, self._errors = report, 0, 0
 
     async def run(self, pairs: Sequence[T], workers: int) -> dict[T, Choice | str]:
         """The choice of each pair that was judged, or the reason why there is none."""
@@ -68,10 +72,11 @@ class Preferring(Generic[T]):
         waiting = iter(pairs)
         async with asyncio.TaskGroup() as group:
             for _ in range(min(workers, len(pairs))):
-                group.create_task(self._work(waiting, found))
+                group.create_task(self._work(waiting, found, len(pairs)))
         return found
 
-    async def _work(self, waiting: Iterator[T], found: dict[T, Choice | str]) -> None:
+    async def _work(self, waiting: Iterator[T], found: dict[T, Choice | str], total: int) -> None:
+        step = max(total // _REPORTS, _REPORTS)
         while not self._stop():
             pair = next(waiting, None)
             if pair is None:
@@ -84,6 +89,13 @@ class Preferring(Generic[T]):
                 reasons = (redacted(choice.reasons[0]), redacted(choice.reasons[1]))
                 found[pair] = choice._replace(reasons=reasons)
                 self._choices += 1
+            if len(found) % step == 0 and len(found) < total:
+                self._report(f"{len(found):,} of {count(total, 'pair')}{self._cost}")
+
+    @property
+    def _cost(self) -> str:
+        cost = self._judge.spending.cost_usd
+        return "" if cost is None else f", {money(cost)}"
 
     def _stop(self) -> bool:
         spent = sum(cost for cost in self._judge.spending.costs if cost is not None)

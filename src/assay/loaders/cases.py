@@ -34,8 +34,9 @@ from assay.wire.document import DocPath, Document
 from assay.wire.validation import check, missing
 from assay.wire.validation_context import ValidationContext
 
-#: Keys of a suite in which names are not replaced.
-EVALUATOR_KEYS = frozenset(("evaluators", "assert", "assertions", "execution"))
+#: Keys of a suite in which names are not replaced, and what they have.
+_SHARED = dict.fromkeys(("evaluators", "assert", "assertions", "execution"), "evaluators")
+_SHARED["stubs"] = "stubs"
 _SEVERAL = "in Python, assay.Cases(...) makes them"
 LEGACY_KEYS = CaseFile.key_names.legacy
 #: The keys that give a case something that can fail.
@@ -70,6 +71,7 @@ class CaseReader:
         self.seeds = Seeds(settings)
         self.inherited = SuiteExecution.model_construct() if root is None else root.inherited
         self.tags = () if root is None else tuple(root.tags)
+        self.stubs = {} if root is None else root.stubs
         self.evaluators = EffectiveEvaluators(self.inherited)
         self.shared: Declared | None = None
         self._row_files: dict[Path, FileRows] = {}
@@ -85,11 +87,11 @@ class CaseReader:
         if self.shared is None:
             return
         self.shared.own = False
-        for key in EVALUATOR_KEYS & raw.keys():
+        for key in _SHARED.keys() & raw.keys():
             for steps, name in names_in(raw[key], (key,)):
                 if name in self.shared.names:
-                    message = f"{{{{{name}}}}} is not replaced in the evaluators of a suite"
-                    hint = "write these evaluators in the cases"
+                    message = f"{{{{{name}}}}} is not replaced in the {_SHARED[key]} of a suite"
+                    hint = f"write these {_SHARED[key]} in the cases"
                     self.problems.append(document.problem(steps, "bad-token", message, hint))
 
     def read_all(
@@ -194,8 +196,8 @@ class CaseReader:
             )
         if not case.has_default_evaluators and not self.incomplete:
             self.problems += unchecked_expectations(case)
-        if case.stubs:
-            self.problems += unreachable_stubs(case)
+        if written.stubs:
+            self.problems += unreachable_stubs(case_id, written.stubs, case.origin_of)
         for spec in case.evaluators:
             if spec.depends_on_case:
                 self._check_evaluators(case)
@@ -266,7 +268,7 @@ class CaseReader:
             skip=written.skip,
             cluster=written.cluster,
             critical=written.critical,
-            stubs=written.stubs,
+            stubs={**self.stubs, **written.stubs} if self.stubs else written.stubs,
             max_turns=written.max_turns,
             has_default_evaluators=effective.defaulted,
             added_defaults=effective.added,

@@ -21,6 +21,7 @@ from assay.model.case import EvalCase, SourceLine
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.keywords import CaseKeys, Input
 from assay.model.message import ContentPart, Message, ToolCall
+from assay.model.stubs import unreachable_stubs
 from assay.model.suite import SuiteFile
 from assay.model.written_case import entry_of, evaluator_entry, lists_no_evaluators
 from assay.problems import Problem, Problems
@@ -231,6 +232,9 @@ def inheriting(cases: Sequence[Any], given: Mapping[str, Any]) -> tuple[Any, ...
     execution = {name: given[name] for name in _EXECUTION if name in given}
     root = {name: value for name, value in given.items() if name not in execution}
     keys = checked(line, SuiteFile, plain_mapping(line, {**root, "execution": execution}))
+    unused = unreachable_stubs("the suite", keys.stubs, lambda path: line())
+    if problems := [replace(problem, severity="error") for problem in unused]:
+        raise EvalFileErrors(problems)
     return tuple(
         _with_inherited(case, keys, line) if isinstance(case, EvalCase) else case for case in cases
     )
@@ -241,6 +245,7 @@ def _with_inherited(case: EvalCase, keys: SuiteFile, suite: SourceLine) -> EvalC
     for name in ("target", *_EXECUTION):
         if getattr(case, name) is None:
             filled[name] = getattr(inherited, name)
+    filled["stubs"] = {**keys.stubs, **case.stubs}
     filled["tags"] = tuple(dict.fromkeys((*keys.tags, *case.tags)))
     if inherited.evaluators and lists_no_evaluators(case):
         line = case.locate if isinstance(case.locate, SourceLine) else suite

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from assay.errors import EvalFileErrors
 from assay.model.case import EvalCase, EvalSuite
+from assay.model.stubs import unreachable_stubs
 from assay.model.suite import CASES_KEYS, SuiteExecution, SuiteFile
 from assay.problems import Problem, Problems
 from assay.settings import shown_path
@@ -29,6 +30,8 @@ def suite_keys(
     written, problems = check(SuiteFile, document, (), raw, context)
     if type(raw) is dict:
         problems += _warnings(document, raw)
+    if written is not None:
+        problems += unreachable_stubs("the suite", written.stubs, document.place)
     return written or SuiteFile(), problems
 
 

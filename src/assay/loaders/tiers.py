@@ -57,7 +57,7 @@ class _TierReader:
             if written is not None:
                 case = self._case(written, path)
                 self.problems += self.seeds.problems(case)
-                self.problems += unreachable_stubs(case)
+                self.problems += unreachable_stubs(case.id, case.stubs, case.origin_of)
                 cases.append(case)
         # A regression file may be empty: its cases are archived one by one.
         if not entries and not self.problems and self.tier != "regression":

@@ -10,7 +10,7 @@ from assay.model.calibration import CalibrationState
 from assay.model.group import GroupCase
 from assay.model.json_encoding import as_dict
 from assay.model.result import Count
-from assay.model.score import Amount
+from assay.model.score import Amount, Share
 from assay.record import Record
 from assay.stats.estimates import Estimate
 from assay.wire.fields import Text
@@ -49,8 +49,9 @@ class JudgedPair(GroupCase, frozen=True, omit_defaults=True):
     """The answers of the targets `a` and `b` to a case, judged in both orders.
 
     `preferred` is a tie unless both orders name the same answer; None if the judge gave no usable
-    reply, which `error` explains, or was not asked. It is `flipped` if each order has another
-    winner. `reasons` are those of both orders. `longer` is the longer answer, if there is one.
+    reply, which `error` explains. It is `flipped` if each order has another winner. `reasons` are
+    those of both orders. `longer` is the longer answer, if there is one. Answers that are
+    `identical` are a tie, about which the judge is not asked.
     """
 
     a: str
@@ -60,16 +61,19 @@ class JudgedPair(GroupCase, frozen=True, omit_defaults=True):
     reasons: tuple[str, ...] = ()
     error: str = ""
     longer: Literal["a", "b", ""] = ""
+    identical: bool = False
 
 
 class PreferencePair(msgspec.Struct, frozen=True, rename="camel"):
     """Two targets: how often a judge preferred the answers of `b` to those of `a`.
 
     `judged` counts the cases in which `wins` are those of `b` and `losses` those of `a`. `flipped`
-    of the ties are cases in which the order decided. `win_rate` is that of `b`, with ties as half
-    wins; `corrected` is the same as people would judge, if the judge is calibrated. `adjusted` is
-    the p-value adjusted for the number of pairs. `better` is the target that is significantly
-    better. In `longer_won` of `longer_won + shorter_won` decided cases the longer answer won.
+    of the ties are cases in which the order decided; `flip_rate` is their share of the cases about
+    which the judge was asked. `identical` of the ties are equal answers. `win_rate` is that of `b`,
+    with ties as half wins; `corrected` is the same as people would judge, if the judge is
+    calibrated. `adjusted` is the p-value adjusted for the number of pairs. `better` is the target
+    that is significantly better. In `longer_won` of `longer_won + shorter_won` decided cases the
+    longer answer won.
     """
 
     a: str
@@ -82,6 +86,8 @@ class PreferencePair(msgspec.Struct, frozen=True, rename="camel"):
     errored: Count
     longer_won: Count
     shorter_won: Count
+    identical: Count = 0
+    flip_rate: Share | None = None
     win_rate: Estimate | None = None
     corrected: Estimate | None = None
     test: str | None = None
@@ -133,7 +139,7 @@ class Preference(Record, frozen=True, rename="camel"):
     """Which answers a judge prefers by some criteria, over the cases that all targets answered.
 
     More than two targets are ranked, the best first. `unasked` pairs were not judged because the
-    budget was spent.
+    budget was spent or the judge did not work.
     """
 
     criteria: str

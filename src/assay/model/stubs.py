@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field, WrapValidator
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from assay.model.case import EvalCase
 from assay.model.predicates import Predicate, check_args
 from assay.model.values import same
 from assay.problems import Problem
+from assay.wire.document import DocPath
 from assay.wire.fields import AtLeastOne, Json, Number, Text
 from assay.wire.key_names import Key
 from assay.wire.rules import Excludes, NeedsOne, Rule, Ruled
@@ -90,20 +90,24 @@ def entries_of(stub: Any) -> list[StubEntry]:
     return [StubEntry(result=stub)]
 
 
-def unreachable_stubs(case: EvalCase) -> Iterator[Problem]:
-    """A warning for each stub entry that never answers, as an earlier one answers all its calls."""
-    stubs: Mapping[str, Any] = case.stubs
+def unreachable_stubs(
+    owner: str, stubs: Mapping[str, Any], place_of: Callable[[DocPath], tuple[str, int, int]]
+) -> Iterator[Problem]:
+    """A warning for each stub entry that never answers, as an earlier one answers all its calls.
+
+    `place_of` finds the file, the line and the column of a path in what the stubs belong to.
+    """
     for tool, stub in stubs.items():
         entries = entries_of(stub)
         for index, entry in enumerate(entries):
             before = next((n for n in range(index) if _covers(entries[n], entry)), None)
             if before is not None:
                 message = (
-                    f"{case.id}: this stub of {tool!r} is never used: "
+                    f"{owner}: this stub of {tool!r} is never used: "
                     f"entry {before + 1} answers all of its calls"
                 )
                 hint = "put it first, or limit the other one with 'args' or 'times'"
-                place = case.origin_of(("stubs", tool, index))
+                place = place_of(("stubs", tool, index))
                 yield Problem(*place, "warning", "unreachable-stub", message, hint)
 
 

@@ -146,6 +146,7 @@ class SuiteFile(Shape):
     target: Text | None = None
     evaluators: Evaluators | None = Key(None, aliases=("assert", "assertions"))
     evaluator: Any = Key(None, legacy=True)
+    stubs: Stubs = Empty(dict)
     execution: SuiteExecution | None = None
     cases: Annotated[
         list[CaseFile] | Path,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from assay.charts.intervals import rate_words
 from assay.model.preference import JudgedPair, Preference, PreferenceLabels, PreferencePair
 from assay.reporters.comparison_words import p_value
-from assay.text import count, money
+from assay.text import count, money, percent
 
 #: From this share of flipped cases on, the judge goes by the order too often to be of much use.
 MANY_FLIPS = 0.3
@@ -31,12 +31,15 @@ def details_of(pair: PreferencePair) -> Iterator[str]:
     """The counts behind a win rate, and what speaks against the judge."""
     if pair.judged:
         wins = f"{count(pair.wins, 'win')}, {count(pair.losses, 'loss', 'losses')}"
-        flips = f", {pair.flipped:,} of them because the order decided" if pair.flipped else ""
-        yield f"{wins}, {count(pair.ties, 'tie')}{flips}"
+        same = f", {pair.identical:,} of them identical answers" if pair.identical else ""
+        yield f"{wins}, {count(pair.ties, 'tie')}{same}"
+    if pair.flip_rate is not None:
+        asked = count(pair.judged - pair.identical, "case")
+        yield f"the order decided in {pair.flipped:,} of {asked} ({percent(pair.flip_rate)}): ties"
     decided = pair.longer_won + pair.shorter_won
     if decided:
         yield f"the longer answer won {pair.longer_won:,} of {decided:,}"
-    if pair.flipped > MANY_FLIPS * pair.judged:
+    if (pair.flip_rate or 0) > MANY_FLIPS:
         yield "the judge often goes by the order: another judge or clearer criteria may help"
     if pair.corrected is not None:
         words = f"{rate_words(pair.corrected)} of the cases with a winner"

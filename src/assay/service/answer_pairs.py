@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
+from hashlib import sha256
 from itertools import combinations
 from typing import NamedTuple
 
@@ -32,12 +33,21 @@ class PairToJudge(NamedTuple):
     ref: CaseRef
     a: int
     b: int
+    identical: bool
 
 
 class _Place(NamedTuple):
     position: int
     repeat: int
     comparability: str
+    answer: bytes
+
+
+class LeftOut(NamedTuple):
+    """How many pairs of answers are not compared: a run lacks one, or the case has changed."""
+
+    unanswered: int
+    changed: int
 
 
 class AnsweredCases:
@@ -45,6 +55,9 @@ class AnsweredCases:
 
     def __init__(self, runs: Sequence[AnsweredRun]) -> None:
         self.clusters: dict[CaseRef, str] = {}
+        # In the order of the first run that has them, also if no trial was judged.
+        self._cases: dict[CaseRef, None] = {}
+        self.left_out = LeftOut(0, 0)
         self._runs = runs
         self._places = [self._read(run) for run in runs]
         # The answers of a case to several others are needed one after the other.
@@ -52,22 +65,33 @@ class AnsweredCases:
 
     def _read(self, run: AnsweredRun) -> dict[CaseRef, _Place]:
         found: dict[CaseRef, _Place] = {}
-        for trial in run.store.facts(run.record.id):
+        for trial in run.store.trials(run.record.id):
             ref = CaseRef(trial.suite, trial.case_id)
-            if trial.outcome in JUDGED and not trial.confirms:
-                found.setdefault(ref, _Place(trial.position, trial.repeat, trial.comparability))
+            if trial.outcome != "skipped":
+                self._cases.setdefault(ref)
+            if trial.outcome in JUDGED and not trial.confirms and ref not in found:
+                answer = _hash(decode_observed(trial.observation).response)
+                place = _Place(trial.position, trial.repeat, trial.comparability, answer)
+                found[ref] = place
             if trial.cluster is not None:
                 self.clusters.setdefault(ref, trial.cluster)
         return found
 
-    def pairs(self) -> Iterator[PairToJudge]:
-        """Every case that two runs answered and that has not changed between them."""
-        for ref in dict.fromkeys(ref for places in self._places for ref in places):
+    def pairs(self) -> list[PairToJudge]:
+        """Every case that two runs judged and that has not changed between them."""
+        pairs, unanswered, changed = list[PairToJudge](), 0, 0
+        for ref in self._cases:
             found = [places.get(ref) for places in self._places]
             for a, b in combinations(range(len(found)), 2):
                 one, other = found[a], found[b]
-                if one and other and comparable(one.comparability, other.comparability):
-                    yield PairToJudge(ref, a, b)
+                if one is None or other is None:
+                    unanswered += 1
+                elif comparable(one.comparability, other.comparability):
+                    pairs.append(PairToJudge(ref, a, b, one.answer == other.answer))
+                else:
+                    changed += 1
+        self.left_out = LeftOut(unanswered, changed)
+        return pairs
 
     def answers(self, pair: PairToJudge) -> AnswerPair:
         """What the judge sees of a pair."""
@@ -85,3 +109,8 @@ class AnsweredCases:
         place, answered = self._places[run][ref], self._runs[run]
         trials = answered.store.trials(answered.record.id, positions=only(place.position))
         return next(trial for trial in trials if trial.repeat == place.repeat)
+
+
+def _hash(answer: str) -> bytes:
+    """Equal for answers that are the same but for the space around them."""
+    return sha256(answer.strip().encode("utf-8", "surrogatepass")).digest()

@@ -92,7 +92,7 @@ class PairLabels:
         for case in cases:
             named, anywhere = self._given.get((case.suite, case.id)), self._given.get(("", case.id))
             label = named or anywhere
-            if label is not None and case.preferred is not None:
+            if label is not None and case.preferred is not None and not case.identical:
                 found.append((label.better, case.preferred))
         return found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -18,7 +18,7 @@ from assay.comparison.preferences import preference_pairs, ranking
 from assay.engine.preferring import AnswerJudge, Preferring
 from assay.engine.redaction import RedactedJudge, SecretFreeCache
 from assay.engine.run_targets import pool_for
-from assay.errors import UsageError
+from assay.errors import AssayError, UsageError
 from assay.model.calibration import CalibrationState, JudgeUse
 from assay.model.events import Listener, Notice
 from assay.model.group_result import GroupResult
@@ -42,12 +42,15 @@ from assay.service.secrets import secrets_of
 from assay.service.store import open_store
 from assay.settings import Settings
 from assay.stats.calibration import Confusion
+from assay.targets.pool.target_pool import TargetPool
 from assay.text import count, money
 
 #: The name and the type of the judge of preferences, where judges have an evaluator's.
 EVALUATOR = "preference"
 #: How many pairs are read to estimate the cost.
 _SAMPLED = 20
+#: The choice between identical answers, about which no judge is asked.
+_IDENTICAL = Choice("tie", False, ("", ""))
 
 
 class PreferenceRequest(msgspec.Struct, frozen=True):
@@ -152,7 +155,26 @@ async def _prefer(
             asked: AnswerJudge = named.comparing(resources, session.criteria)
             spec = None if judge is not None else pool.judge_spec()
             request.listen(Notice(session.announcement(asked, spec)))
-            return await session.run(asked, pool.workers)
+            return await session.run(asked, pool.workers, _judged_by_themselves(runs, spec, pool))
+
+
+def _judged_by_themselves(
+    runs: Sequence[AnsweredRun], judge: TargetSpec | None, pool: TargetPool
+) -> list[str]:
+    """The targets whose model is also the judge."""
+    if judge is None:
+        return []
+    found = []
+    for run in runs:
+        with suppress(AssayError):  # the configuration may have changed since
+            if _model(pool.spec(run.record.target)) == _model(judge):
+                found.append(run.name)
+    return found
+
+
+def _model(spec: TargetSpec) -> tuple[str, object]:
+    """The provider and the model; the settings of a target without a model."""
+    return spec.provider, getattr(spec, "model", spec.identity)
 
 
 class _Session:
@@ -167,32 +189,42 @@ class _Session:
         self.criteria, self.options = _criteria_and_options(request, settings)
         names = [run.name for run in runs]
         self._labels = None if request.labels is None else PairLabels(Path(request.labels), names)
+        self._listen = request.listen
         self._cases = AnsweredCases(runs)
-        self._pairs = list(self._cases.pairs())
+        self._pairs = self._cases.pairs()
+        self._to_ask = [pair for pair in self._pairs if not pair.identical]
         if not self._pairs:
-            message = "the runs have no case that two of them answered"
+            message = "the runs have no case that two of them judged and that has not changed"
             raise UsageError(f"{message}: there is nothing to compare")
 
     def announcement(self, judge: AnswerJudge, spec: TargetSpec | None) -> str:
         """What is about to be asked, and what it costs if that can be known."""
-        pairs = count(len(self._pairs), "pair of answers", "pairs of answers")
-        calls = count(2 * len(self._pairs), "call")
+        same = len(self._pairs) - len(self._to_ask)
+        known = f"; {same:,} more are identical" if same else ""
+        if not self._to_ask:
+            return f"the answers of all {count(same, 'pair')} are identical: nothing to ask"
+        pairs = count(len(self._to_ask), "pair of answers", "pairs of answers")
+        calls = count(2 * len(self._to_ask), "call")
         words = f"the judge {judge.name!r} compares {pairs} in both orders: {calls}"
         expected = None if spec is None else self._expected_cost(judge, spec)
-        return words if expected is None else f"{words}, about {money(expected)}"
+        cost = "" if expected is None else f", about {money(expected)}"
+        return f"{words}{cost}{known}"
 
     def _expected_cost(self, judge: AnswerJudge, spec: TargetSpec) -> float | None:
         """The cost of all calls, by the length of some; None if the price is not known."""
-        some = self._pairs[:: max(len(self._pairs) // _SAMPLED, 1)]
+        some = self._to_ask[:: max(len(self._to_ask) // _SAMPLED, 1)]
         lengths = [judge.length(self._cases.answers(pair)) for pair in some]
-        return cost_of_calls(spec, lengths, 2 * len(self._pairs))
+        return cost_of_calls(spec, lengths, 2 * len(self._to_ask))
 
-    async def run(self, judge: AnswerJudge, workers: int) -> Preference:
-        preferring = Preferring(judge, self._cases.answers, self.options.budget_usd)
-        choices = await preferring.run(self._pairs, workers)
+    async def run(self, judge: AnswerJudge, workers: int, own: Sequence[str]) -> Preference:
+        """Ask, and sum up; the judge is the model of the targets called `own`."""
+        preferring = Preferring(judge, self._cases.answers, self.options.budget_usd, self._report)
+        asked = await preferring.run(self._to_ask, workers)
         names = [run.name for run in self._runs]
         cases = tuple(
-            self._judged_pair(pair, choices[pair]) for pair in self._pairs if pair in choices
+            self._judged_pair(pair, _IDENTICAL if pair.identical else asked[pair])
+            for pair in self._pairs
+            if pair.identical or pair in asked
         )
         use = JudgeUse(judge.id, EVALUATOR, EVALUATOR, judge.name)
         labelled = None if self._labels is None else self._labels.compared(cases)
@@ -212,8 +244,11 @@ class _Session:
             cases,
             labelled,
             unasked := len(self._pairs) - len(cases),
-            tuple(self._notes(judge, preferring.stopped if unasked else "")),
+            tuple(self._notes(judge, preferring.stopped if unasked else "", own)),
         )
+
+    def _report(self, words: str) -> None:
+        self._listen(Notice(words))
 
     @property
     def _about(self) -> str:
@@ -234,12 +269,24 @@ class _Session:
         one, other = len(answers.a), len(answers.b)
         longer: Literal["a", "b", ""] = "" if one == other else "a" if one > other else "b"
         return JudgedPair(
-            *pair.ref, a, b, choice.better, choice.flipped, choice.reasons, "", longer
+            *(*pair.ref, a, b, choice.better, choice.flipped),
+            reasons=() if pair.identical else choice.reasons,
+            longer=longer,
+            identical=pair.identical,
         )
 
-    def _notes(self, judge: AnswerJudge, stopped: str) -> Iterator[str]:
+    def _notes(self, judge: AnswerJudge, stopped: str, own: Sequence[str]) -> Iterator[str]:
         if stopped:
             yield f"not all answers were compared: {stopped}"
+        for name in own:
+            yield f"the judge is the model of {name}: models tend to prefer their own answers"
+        left_out = self._cases.left_out
+        if left_out.unanswered:
+            pairs = count(left_out.unanswered, "pair of answers", "pairs of answers")
+            yield f"{pairs} not compared: one of the runs did not judge the case"
+        if left_out.changed:
+            pairs = count(left_out.changed, "pair of answers", "pairs of answers")
+            yield f"{pairs} not compared: the case changed between the runs"
         spending = judge.spending
         if self.options.budget_usd is not None and spending.calls and spending.cost_usd is None:
             yield "the budget does not cover all calls: the judge does not report what they cost"

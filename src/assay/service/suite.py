@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from msgspec.structs import asdict, force_setattr
 
@@ -14,7 +15,7 @@ from assay.model.evaluator import EvaluatorSpec
 from assay.registry import imported
 
 #: What cases inherit.
-_INHERITED = ("target", "evaluators", "tags", "threshold", "repeat", "timeout_seconds")
+_INHERITED = ("target", "evaluators", "tags", "stubs", "threshold", "repeat", "timeout_seconds")
 
 
 class Suite(EvalSuite, frozen=True, kw_only=True):
@@ -23,8 +24,8 @@ class Suite(EvalSuite, frozen=True, kw_only=True):
     suite = assay.Suite("refunds", [assay.Case("late", "Where is it?", expected_output="Oslo")])
     run = assay.run(suite, target=my_agent)
 
-    Cases inherit `evaluators`, `threshold`, `repeat`, `timeout_seconds`, `target` and `tags`, as in
-    eval files.
+    Cases inherit `evaluators`, `threshold`, `repeat`, `timeout_seconds`, `target`, `tags` and
+    `stubs`, as in eval files.
     """
 
     evaluators: Sequence[EvaluatorSpec] = ()
@@ -32,10 +33,11 @@ class Suite(EvalSuite, frozen=True, kw_only=True):
     repeat: int | None = None
     timeout_seconds: float | None = None
     tags: Sequence[str] = ()
+    stubs: Mapping[str, Any] = {}
 
     def __post_init__(self) -> None:
         given = {name: getattr(self, name) for name in _INHERITED}
-        given = {name: value for name, value in given.items() if value not in (None, (), [])}
+        given = {name: value for name, value in given.items() if value not in (None, (), [], {})}
         if given and isinstance(self.cases, (list, tuple)):
             inheriting = imported("assay.loaders.python_cases:inheriting", PluginError)
             force_setattr(self, "cases", inheriting(self.cases, given))

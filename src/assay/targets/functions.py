@@ -24,6 +24,9 @@ from assay.targets.tools import PREFIX, Answer, ToolDefinition, failed, succeede
 from assay.text import printable
 from assay.threads import TARGETS_LOOP, IsolatedLoop, Outcome, in_thread
 
+#: The most characters of a result: more would not fit any model, and be in every later request.
+MAX_RESULT = 1_000_000
+
 _SECTION = re.compile(r"[A-Z][a-z]+:\s*\Z")
 _ARGUMENTS = re.compile(r"(Args|Arguments|Parameters):\s*\Z")
 _ARGUMENT = re.compile(r"\s+(\w+)\s*(?:\([^)]*\))?:\s*(.*)\Z")
@@ -78,10 +81,14 @@ class ToolFunction(msgspec.Struct, frozen=True):
         if outcome.error is not None:
             return failed(call, _reason(outcome.error))
         try:
-            return succeeded(call, json_of(outcome.value))
+            answer = succeeded(call, json_of(outcome.value))
         except (TypeError, ValueError, RecursionError) as error:
             reason = f"{call.tool} returned a value that cannot be converted to JSON: {error}"
             return failed(call, printable(cut(reason, MAX_MESSAGE, "both")))
+        if len(answer.text) > MAX_RESULT:
+            most = f"a result may have {MAX_RESULT:,}"
+            return failed(call, f"{call.tool} returned {len(answer.text):,} characters; {most}")
+        return answer
 
     async def _outcome(self, arguments: Mapping[str, Any], loop: IsolatedLoop) -> Outcome:
         outcome = await in_thread(self.adapter.validate_python, ArgsKwargs((), dict(arguments)))
@@ -121,7 +128,10 @@ class ToolFunctions:
 
 def _check_parameters(function: Callable[..., Any]) -> None:
     """Raise ValueError if a mapping of arguments does not fit the parameters."""
-    for parameter in inspect.signature(function).parameters.values():
+    parameters = inspect.signature(function).parameters
+    if inspect.isfunction(function) and next(iter(parameters), "") == "self":
+        raise ValueError("it is a method of a class; name that of an object, such as client.fetch")
+    for parameter in parameters.values():
         if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL):
             raise ValueError(f"its parameter {str(parameter)!r} cannot be given by name")
 

@@ -133,6 +133,10 @@ class Document:
         mark = self.mark(path, key=key)
         return mark.line + 1, mark.column + 1
 
+    def place(self, path: Iterable[str | int]) -> tuple[str, int, int]:
+        """The file, the line and the column of the value at `path`."""
+        return self.file, *self.position(path)
+
     def problem(
         self, path: Iterable[str | int], code: str, message: str, hint: str = ""
     ) -> Problem:

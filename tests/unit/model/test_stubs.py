@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+import yaml
 from jsonschema import Draft202012Validator
 
 import assay
@@ -140,3 +141,74 @@ def test_a_saved_suite_has_its_stubs(project: Project) -> None:
     assay.Suite("x", [case]).save("x.eval.yaml")
     (loaded,) = assay.load("x.eval.yaml")[0].cases
     assert loaded == case
+
+
+SHARED = {"get_time": "12:00", "get_weather": {"temperature_c": 4}}
+OWN = {"get_weather": [{"error": "offline"}], "get_news": "none"}
+MERGED = {**SHARED, **OWN}
+
+
+def in_every_suite(project: Project, stubs: Any, own: Any) -> list[EvalCase]:
+    """A case with stubs of its own, in every kind of suite that has some."""
+    case = written(own)
+    line = json.dumps(case)
+    project.write("cases.jsonl", line)
+    project.write("b.eval.yaml", json.dumps({"stubs": stubs}))
+    return [
+        project.case(json.dumps({"stubs": stubs, "cases": [case]})),
+        project.case(json.dumps({"stubs": stubs, "cases": "cases.jsonl"}), "names.eval.yaml"),
+        project.case(line, "b.eval.jsonl"),
+        assay.Suite("s", [assay.Case(**case)], stubs=stubs).cases[0],
+    ]
+
+
+def test_cases_inherit_the_stubs_of_their_suite_tool_by_tool(project: Project) -> None:
+    for case in in_every_suite(project, SHARED, OWN):
+        assert case.stubs == MERGED
+    for case in in_every_suite(project, SHARED, {}):
+        assert case.stubs == SHARED
+
+
+def test_cases_of_a_csv_file_have_the_stubs_of_the_suite_that_names_it(project: Project) -> None:
+    project.write("cases.csv", "id,input,expected_output\na,Hi,Hi\n")
+    case = project.case(json.dumps({"stubs": SHARED, "cases": "cases.csv"}))
+    assert case.stubs == SHARED
+
+
+def test_a_suite_with_stubs_is_saved_with_them(project: Project) -> None:
+    suite = assay.Suite("s", [assay.Case(**written(OWN))], stubs=SHARED)
+    suite.save("saved.eval.yaml")
+    (loaded,) = assay.load("saved.eval.yaml")
+    assert loaded.cases[0].stubs == MERGED
+
+
+def test_a_stub_of_a_suite_that_is_never_used_is_one_warning_at_its_place(
+    project: Project,
+) -> None:
+    stubs = {"t": [{"result": 1}, {"args": {"a": 1}, "result": 2}]}
+    cases = [written({}), {**written({}), "id": "b"}]
+    text = yaml.safe_dump({"stubs": stubs, "cases": cases}, sort_keys=False)
+    (warning,) = project.suite(text).warnings
+    assert (warning.code, warning.line) == ("unreachable-stub", 4)
+    assert warning.message.startswith("the suite: this stub of 't'")
+    with pytest.raises(assay.EvalFileErrors) as raised:
+        assay.Suite("s", [assay.Case(**written({}))], stubs=stubs)
+    (problem,) = raised.value.problems
+    assert problem.message == warning.message
+
+
+def test_a_wrong_stub_of_a_suite_is_reported_at_its_place(project: Project) -> None:
+    text = "stubs:\n  t:\n    - {result: 1, tims: 2}\ncases:\n"
+    (problem,) = project.problems(text + "  - {id: a, input: Hi, expected_output: Hi}\n")
+    assert "times" in problem.hint
+    assert problem.line == 3
+
+
+def test_names_are_not_replaced_in_the_stubs_of_a_suite(project: Project) -> None:
+    suite = {
+        "vars": [{"city": "Oslo"}],
+        "stubs": {"t": "{{city}}"},
+        "cases": [{**written({}), "input": "{{city}}"}],
+    }
+    (problem,) = project.problems(json.dumps(suite))
+    assert "not replaced in the stubs of a suite" in problem.message

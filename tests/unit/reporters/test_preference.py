@@ -18,6 +18,8 @@ from assay.stats.estimates import Estimate
 RATE = Estimate(0.6, 0.5, 0.7, 0.95, "newcombe")
 PAIR = PreferencePair(
     *("old", "<b>new", 10, 5, 3, 2, 1, 1, 4, 4),
+    identical=2,
+    flip_rate=0.125,
     win_rate=RATE,
     p_value=0.03,
     adjusted=0.06,
@@ -45,7 +47,8 @@ def test_the_terminal_has_the_rate_the_counts_the_ranking_and_the_cost() -> None
     for part in (
         "<b>new against old: <b>new wins 60 % (50 to 70) of 10 cases, p = 0.03",
         "that may be chance",
-        "5 wins, 3 losses, 2 ties, 1 of them because the order decided",
+        "5 wins, 3 losses, 2 ties, 2 of them identical answers",
+        "the order decided in 1 of 8 cases (12.5 %): ties",
         "the longer answer won 4 of 8",
         "judge, 20 calls, 4 replies from the cache, $0.5000, not calibrated",
         "3 pairs of answers not judged",
@@ -58,7 +61,7 @@ def test_the_terminal_has_the_rate_the_counts_the_ranking_and_the_cost() -> None
 
 def test_many_flips_are_pointed_out() -> None:
     assert "goes by the order" not in written(FOUND)
-    flipped = PreferencePair("a", "b", 10, 0, 0, 10, 8, 0, 0, 0, win_rate=RATE)
+    flipped = PreferencePair("a", "b", 10, 0, 0, 10, 8, 0, 0, 0, flip_rate=0.8, win_rate=RATE)
     assert "often goes by the order" in written(
         Preference("x", FOUND.judge, ("a", "b"), (flipped,))
     )

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from assay.errors import UsageError
 from assay.model.observation import Observation
 from assay.ports import Request
+from assay.targets.functions import MAX_RESULT
 from unit import provider_server as provider
 from unit.provider_server import ProviderServer
 from unit.target_calls import answer, request
@@ -63,6 +64,15 @@ def broken() -> None:
 
 def odd() -> object:
     return object()
+
+def large(characters: int) -> str:
+    return "x" * characters
+
+class Client:
+    def fetch(self, path: str) -> str:
+        return f"fetched {path}"
+
+client = Client()
 
 def many(*cities: str) -> None: ...
 
@@ -184,6 +194,22 @@ def test_a_result_that_is_not_json_is_an_error(ask: Ask) -> None:
     assert "cannot be converted to JSON" in only_call(seen).error
 
 
+def test_a_result_that_is_too_large_is_an_error(ask: Ask) -> None:
+    seen, _ = ask("large", {"characters": MAX_RESULT})
+    assert only_call(seen).output == "x" * MAX_RESULT
+    seen, sent = ask("large", {"characters": MAX_RESULT + 1})
+    call = only_call(seen)
+    assert (call.success, call.output) == (False, None)
+    assert call.error == "large returned 1,000,001 characters; a result may have 1,000,000"
+    assert len(json.dumps(sent)) < 10_000
+
+
+def test_a_method_of_an_object_is_called_without_self(ask: Ask) -> None:
+    seen, (first, _) = ask("client.fetch", {"path": "a"}, called="fetch")
+    assert only_call(seen).output == "fetched a"
+    assert "self" not in json.dumps(first["tools"])
+
+
 def test_a_stub_takes_the_place_of_the_function(ask: Ask) -> None:
     seen, (sent, _) = ask("hang", stubs={"hang": "from a stub"})
     assert only_call(seen).output == "from a stub"
@@ -208,6 +234,7 @@ def test_the_calls_end_after_max_turns(ask: Ask) -> None:
     [
         ("many", "its parameter '\\*cities: str' cannot be given by name"),
         ("unknown", "cannot be a tool of a model"),
+        ("Client.fetch", "it is a method of a class"),
         ("get_wether", "did you mean 'get_weather'"),
     ],
 )
