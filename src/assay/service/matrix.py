@@ -6,7 +6,7 @@ one run for each of them. The runs share a group, and they are kept in step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from functools import partial
@@ -55,8 +55,9 @@ from assay.service.work import with_work
 from assay.settings import Settings
 from assay.targets.pool.target_pool import TargetPool
 
-#: A target, or a list of targets.
-Targets = AnyTarget | Sequence[AnyTarget]
+#: A list of targets. A list of names or functions is none of `list[AnyTarget]` for type checkers.
+TargetList = list[Any] | tuple[AnyTarget, ...]
+Targets = AnyTarget | TargetList
 
 
 @overload
@@ -75,7 +76,7 @@ def run(
 def run(
     cases: Cases,
     *,
-    target: list[str] | list[Target] | list[Callable[[Any], Any]] | list[AnyTarget],
+    target: TargetList,
     judge: AnyTarget | None = None,
     store: str | None = None,
     baseline: Baseline | GroupResult | None = None,
@@ -119,7 +120,7 @@ async def arun(
 async def arun(
     cases: Cases,
     *,
-    target: list[str] | list[Target] | list[Callable[[Any], Any]] | list[AnyTarget],
+    target: TargetList,
     judge: AnyTarget | None = None,
     store: str | None = None,
     baseline: Baseline | GroupResult | None = None,
@@ -154,7 +155,7 @@ def _python_request(
     if isinstance(target, (list, tuple)):
         request = replace(request, several=tuple(target))
     else:
-        request = replace(request, target=cast("AnyTarget | None", target))
+        request = replace(request, target=target)
     return with_baseline(baseline, request, options)
 
 
