@@ -184,6 +184,7 @@ _PARTS = {
     "Dimension": "[dimensions](../eval-files.md#dimensions)",
     "Evaluator": "[evaluators](../evaluators.md)",
     "FieldRule": "[fields](#fields)",
+    "NameOfVars": "",  # the section on parameters says where names may stand
     "Predicate": "any JSON value",
     "Rubric": "[rubric items](../eval-files.md#rubric-items)",
     "Step": "[steps](#steps)",

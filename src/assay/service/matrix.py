@@ -30,6 +30,7 @@ from assay.model.names import same_name
 from assay.model.options import RunOptions
 from assay.model.run import RunRecord, new_run_id
 from assay.model.run_result import RunResult
+from assay.model.signatures import shows_keys
 from assay.ports import Store, Target
 from assay.service import runs
 from assay.service.costs import announcement
@@ -48,6 +49,7 @@ from assay.service.runs import (
     RunRequest,
     as_target,
     separate,
+    shown,
     with_baseline,
 )
 from assay.service.store import open_store
@@ -84,6 +86,7 @@ def run(
 ) -> RunGroup: ...
 
 
+@shows_keys
 def run(
     cases: Cases,
     *,
@@ -128,6 +131,7 @@ async def arun(
 ) -> RunGroup: ...
 
 
+@shows_keys
 async def arun(
     cases: Cases,
     *,
@@ -139,7 +143,7 @@ async def arun(
 ) -> Run | RunGroup:
     """`run` in a running event loop."""
     request, given = _python_request(cases, target, judge, store, baseline, options)
-    return await execute(request, given)
+    return await shown(request, lambda watched: execute(watched, given))
 
 
 def _python_request(
@@ -166,7 +170,8 @@ async def _run(request: RunRequest, given: Mapping[str, Any]) -> Run | RunGroup:
             several = [await enter(separate(target)) for target in request.several]
             request = replace(request, several=cast("tuple[AnyTarget, ...]", tuple(several)))
         asked, judging = await enter(separate(request.target)), await enter(separate(request.judge))
-        return await execute(replace(request, target=asked, judge=judging), given)
+        request = replace(request, target=asked, judge=judging)
+        return await shown(request, lambda watched: execute(watched, given))
 
 
 async def execute(request: RunRequest, given: Mapping[str, Any]) -> Run | RunGroup:

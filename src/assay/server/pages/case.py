@@ -16,7 +16,7 @@ from assay.comparison.outcomes import find_run
 from assay.errors import NotInStore
 from assay.model.case_view import CaseView
 from assay.model.observed import ObservedCall
-from assay.model.run import RunRecord
+from assay.model.run import RunRecord, short_id
 from assay.ports import Store
 from assay.reporters.case_details import CaseDetails, details_of
 from assay.reporters.case_words import answer_of, observed, shown_trial
@@ -109,7 +109,8 @@ def _case(state: State, record: RunRecord, position: int, place: Place, address:
     store = state.store
     view = case_at(store, record, position)
     base, before = _before(store, record, view)
-    label = str(record.options.get("baseline") or record.verdict.baseline or "the baseline")
+    base_name = str(record.options.get("baseline") or record.verdict.baseline or "the baseline")
+    label = short_id(base_name)
     trial = shown_trial(view)
     seen = observed(trial)
     raw = answer_of(view)
