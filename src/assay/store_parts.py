@@ -161,6 +161,6 @@ class Permits(Protocol):
         """Let no slot begin within the next seconds."""
         ...
 
-    def spend(self, run_id: str, usd: float, at_least: float = 0.0) -> float:
-        """Add to what a run has spent, which was `at_least` that much before: the sum."""
+    def spend(self, budget: str, usd: float, at_least: float = 0.0) -> float:
+        """Add to what is spent of a budget, `at_least` so much before: the sum."""
         ...

@@ -39,7 +39,7 @@ _WATCH_SECONDS, _LOOKS = 1.0, 4
 class LivePiece(msgspec.Struct, array_like=True):
     """The position and repeat of each trial, and how many of them to ask at once.
 
-    `spent_usd` is what the main process knows that the run has spent.
+    `spent_usd` is what the main process knows to be spent of the budget.
     """
 
     trials: list[tuple[int, int]]
@@ -65,7 +65,10 @@ _RESULT = msgspec.msgpack.Decoder(LiveResult)
 
 
 class LiveWorker:
-    """Asks the trials of pieces in an event loop of its own; the Worker of a live run."""
+    """Asks the trials of pieces in an event loop of its own; the Worker of a live run.
+
+    Its costs are added to those of `budget`, which other runs may share.
+    """
 
     def __init__(
         self,
@@ -73,8 +76,10 @@ class LiveWorker:
         trials: TrialRunner,
         store: Store,
         release: Callable[[], Coroutine[Any, Any, None]],
+        budget: str,
     ) -> None:
         self._plan, self._trials, self._store, self._release = plan, trials, store, release
+        self._budget = budget
         self._loop = asyncio.new_event_loop()
         self._asking: asyncio.Task[LiveResult] | None = None
         #: Must no further trial begin, because the run stops, or has spent its budget?
@@ -134,10 +139,10 @@ class LiveWorker:
 
     async def _spend(self, usd: float, at_least: float = 0.0) -> None:
         """Add to what all workers have spent, and compare it with the budget, if there is one."""
-        if (budget := self._plan.options.budget_usd) is not None:
+        if (limit := self._plan.options.budget_usd) is not None:
             permits: Any = self._store.permits  # type: ignore[attr-defined]
-            spend = partial(permits.spend, self._trials.run_id, usd, at_least)
-            self._is_spent = await asyncio.to_thread(spend) >= budget
+            spend = partial(permits.spend, self._budget, usd, at_least)
+            self._is_spent = await asyncio.to_thread(spend) >= limit
 
     def _unsaved(
         self, piece: LivePiece, saved: Callable[[FinishedTrial], None]

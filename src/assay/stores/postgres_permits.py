@@ -21,8 +21,8 @@ _HOLD = f"""
 """
 
 _SPEND = """
-    INSERT INTO spending (run_id, usd) VALUES (?, ?)
-    ON CONFLICT (run_id) DO UPDATE SET usd = greatest(spending.usd, ?) + ?
+    INSERT INTO spending (budget, usd) VALUES (?, ?)
+    ON CONFLICT (budget) DO UPDATE SET usd = greatest(spending.usd, ?) + ?
     RETURNING usd
 """
 
@@ -40,8 +40,8 @@ class PostgresPermits:
     def hold(self, target: str, seconds: float) -> None:
         self._execute(_HOLD, target, seconds, seconds)
 
-    def spend(self, run_id: str, usd: float, at_least: float = 0.0) -> float:
-        return self._execute(_SPEND, run_id, at_least + usd, at_least, usd)
+    def spend(self, budget: str, usd: float, at_least: float = 0.0) -> float:
+        return self._execute(_SPEND, budget, at_least + usd, at_least, usd)
 
     def _execute(self, statement: str, *values: Any) -> float:
         with self._connected() as connection:

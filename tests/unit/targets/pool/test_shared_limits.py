@@ -38,7 +38,7 @@ class Slots:
             begin = time.monotonic() + seconds
             self.next[target] = max(self.next.get(target, begin), begin)
 
-    def spend(self, run_id: str, usd: float, at_least: float = 0.0) -> float:
+    def spend(self, budget: str, usd: float, at_least: float = 0.0) -> float:
         raise NotImplementedError("a target has no budget")
 
 
