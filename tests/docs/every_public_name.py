@@ -35,9 +35,9 @@ async def use(suite: assay.Suite, run: assay.Run, case: assay.EvalCase, store: a
     options = assay.RunOptions(repeat=3)
     text: str = assay.__version__
     print(score, prefer, refs, results, problems, origin, options, text, store)
-    assay.run(suite, repaet=3)  # type: ignore[call-arg]
-    assay.run(suite, repeat="3")  # type: ignore[arg-type]
-    assay.run(suite, gate="strikt")  # type: ignore[arg-type]
+    assay.run(suite, repaet=3)  # type: ignore[call-overload]
+    assay.run(suite, repeat="3")  # type: ignore[call-overload]
+    assay.run(suite, gate="strikt")  # type: ignore[call-overload]
     assay.Case("a", "Hi", tag=["x"])  # type: ignore[call-arg]
     assay.contains("x", negat=True)  # type: ignore[call-arg]
     assay.latency("1 s")  # type: ignore[arg-type]

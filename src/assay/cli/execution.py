@@ -17,8 +17,9 @@ from assay.cli import streams
 from assay.cli.progress import Progress
 from assay.cli.report_output import ReportOutput
 from assay.engine.cancellation import Cancellation
-from assay.service import runs
+from assay.service import matrix, runs
 from assay.service.result import Run
+from assay.service.run_group import RunGroup
 
 #: The time between two updates of the progress while no event arrives.
 TICK_SECONDS = 1.0
@@ -35,13 +36,14 @@ def execute_run(
         streams.stdout_redirected(),
     ):
         request = replace(request, hooks=runs.RunHooks(progress, cancellation, reports=True))
-        result = wait_for(lambda: _with_ticks(progress, runs.execute(request, options)))
+        result = wait_for(lambda: _with_ticks(progress, matrix.execute(request, options)))
     report_output.write(result)
-    runs.confirm_reports(result)
+    for run in result.runs if isinstance(result, RunGroup) else (result,):
+        runs.confirm_reports(run)
     raise SystemExit(result.exit_code)
 
 
-async def _with_ticks(progress: Progress, work: Awaitable[Run]) -> Run:
+async def _with_ticks(progress: Progress, work: Awaitable[Run | RunGroup]) -> Run | RunGroup:
     """Await the run, and update the progress meanwhile."""
 
     async def tick() -> None:
