@@ -82,7 +82,12 @@ async def in_thread(function: Callable[..., Any], *arguments: Any) -> Outcome:
         outcome = context.run(_outcome, function, arguments)
         return partial(outcomes.add, loop, future, outcome)
 
-    _pool.submit(call)
+    # Coroutines that are ready go first: a thread would compete with them for the interpreter. So
+    # the calls of all of them follow one another, and mostly one thread makes them all.
+    try:
+        await asyncio.sleep(0)
+    finally:  # the call is made even if this is cancelled
+        _pool.submit(call)
     return await future
 
 

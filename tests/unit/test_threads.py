@@ -337,8 +337,8 @@ def test_the_duration_of_a_call_does_not_include_a_busy_event_loop() -> None:
     async def work() -> None:
         returned, went_on = threading.Event(), time.perf_counter()
         calling = asyncio.ensure_future(in_thread(returned.set))
-        await asyncio.sleep(0)
-        assert returned.wait(WAIT_SECONDS)
+        while not returned.is_set():
+            await asyncio.sleep(0)
         while time.perf_counter() < went_on + 0.2:
             pass
         assert (await calling).duration_ms < 200
@@ -355,6 +355,42 @@ def test_no_call_waits_for_another_one() -> None:
         assert not any(call.done() for call in hanging)
         release.set()
         assert all(outcome.value for outcome in await asyncio.gather(*hanging))
+
+    run(work())
+
+
+def test_a_call_starts_after_the_coroutines_that_are_ready(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class InlinePool:
+        def submit(self, call: threads.Call) -> None:
+            report = call()
+            assert report is not None
+            report()
+
+    async def work() -> None:
+        begun: list[str] = []
+        async with asyncio.TaskGroup() as group:
+            group.create_task(in_thread(begun.append, "call"))
+            group.create_task(ready(begun))
+        assert begun == ["ready", "call"]
+
+    async def ready(begun: list[str]) -> None:
+        begun.append("ready")
+
+    monkeypatch.setattr(threads, "_pool", InlinePool())
+    run(work())
+
+
+def test_a_call_is_made_even_if_it_is_cancelled_at_once() -> None:
+    async def work() -> None:
+        called = threading.Event()
+        calling = asyncio.ensure_future(in_thread(called.set))
+        await asyncio.sleep(0)
+        calling.cancel()
+        assert await asyncio.to_thread(called.wait, WAIT_SECONDS)
+        with pytest.raises(asyncio.CancelledError):
+            await calling
 
     run(work())
 
