@@ -11,8 +11,9 @@ from assay.model.preference import (
     PreferencePair,
     RankedTarget,
 )
+from assay.reporters.markdown import preference_lines
 from assay.reporters.page import Page
-from assay.reporters.preference import markdown, write_preference
+from assay.reporters.preference import write_preference
 from assay.stats.estimates import Estimate
 
 RATE = Estimate(0.6, 0.5, 0.7, 0.95, "newcombe")
@@ -68,7 +69,7 @@ def test_many_flips_are_pointed_out() -> None:
 
 
 def test_markdown_escapes_names_and_criteria() -> None:
-    text = "\n".join(markdown(FOUND))
+    text = "\n".join(preference_lines(FOUND))
     assert "<b>" not in text
     assert "Which &#124; is clearer" in text
     assert "| 10 | 5 | 3 | 2 | 60 % (50 to 70) |" in text
