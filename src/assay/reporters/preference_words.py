@@ -37,7 +37,8 @@ def details_of(pair: PreferencePair) -> Iterator[str]:
         yield f"{wins}, {count(pair.ties, 'tie')}{same}"
     if pair.flip_rate is not None:
         asked = count(pair.judged - pair.identical, "case")
-        yield f"the order decided in {pair.flipped:,} of {asked} ({percent(pair.flip_rate)}): ties"
+        share = f"{pair.flipped:,} of {asked} ({percent(pair.flip_rate)}), which are ties"
+        yield f"the order decided in {share if pair.flipped else f'none of {asked}'}"
     decided = pair.longer_won + pair.shorter_won
     if decided:
         yield f"the longer answer won {pair.longer_won:,} of {decided:,}"

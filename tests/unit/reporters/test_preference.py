@@ -49,7 +49,7 @@ def test_the_terminal_has_the_rate_the_counts_the_ranking_and_the_cost() -> None
         "<b>new against old: <b>new wins 60 % (50 to 70) of 10 cases, p = 0.03",
         "that may be chance",
         "5 wins, 3 losses, 2 ties, 2 of them identical answers",
-        "the order decided in 1 of 8 cases (12.5 %): ties",
+        "the order decided in 1 of 8 cases (12.5 %), which are ties",
         "the longer answer won 4 of 8",
         "judge, 20 calls, 4 replies from the cache, $0.5000, not calibrated",
         "3 pairs of answers not judged",
