@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from assay.comparison.outcomes import MAX_NAME, NAME_PATTERN, check_name, find_run, outcomes_of
-from assay.errors import NotInStore, ResultFileError, UsageError
+from assay.errors import AssayError, NotInStore, ResultFileError, UsageError
 from assay.model.comparison import Reasks
 from assay.model.run import RunStatus
 from assay.ports import Store
@@ -98,7 +98,7 @@ def test_a_run_without_a_group_has_its_own_target_only(store: Store) -> None:
     ],
 )
 def test_a_target_that_is_not_found_is_named(with_group: Store, reference: str, words: str) -> None:
-    with pytest.raises(UsageError, match=words):
+    with pytest.raises(AssayError, match=words):
         find_run(reference, with_group)
 
 
