@@ -116,9 +116,10 @@ def test_nothing_is_compared_when_the_budget_is_spent(project: Project) -> None:
         "agents_to_compare.py",
         AGENTS.replace('return "yes"\n', 'return {"response": "yes", "cost_usd": 0.25}\n'),
     )
-    done = project.run(*RUN, "--budget-usd", "3", "--json", code=None)
-    assert "the answers are not compared" in done.stderr
-    assert "preference" not in json.loads(done.stdout)
+    done = project.run(*RUN, "--budget-usd", "3", "--json", code=3)
+    found = json.loads(done.stdout)["preference"]
+    assert (found["judge"]["calls"], found["unasked"]) == (0, CASES)
+    assert "not all answers were compared: the budget of $3 is spent" in found["notes"]
 
 
 def test_ctrl_c_ends_the_judging_and_the_report_is_written(project: Project) -> None:

@@ -52,9 +52,10 @@ class AnswerJudge(Protocol):
 
 
 class Limits(NamedTuple):
-    """When no more is asked: the budget is spent, or `stop` says so."""
+    """When no more is asked: the budget, of which some is spent already, or `stop` says so."""
 
     budget_usd: float | None = None
+    spent_usd: float = 0.0
     stop: Callable[[], bool] = lambda: False
 
 
@@ -108,7 +109,8 @@ class Preferring(Generic[T]):
         return "" if cost is None else f", {money(cost)}"
 
     def _stop(self) -> bool:
-        spent = sum(cost for cost in self._judge.spending.costs if cost is not None)
+        costs = (cost for cost in self._judge.spending.costs if cost is not None)
+        spent = self._limits.spent_usd + sum(costs)
         budget = self._limits.budget_usd
         if budget is not None and spent >= budget:
             self.stopped = f"the budget of ${budget:g} is spent"

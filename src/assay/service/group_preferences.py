@@ -78,25 +78,19 @@ class PreferenceStep(msgspec.Struct, frozen=True):
 
     async def preference(self, group: GroupResult, store: Store) -> Preference | None:
         """What the judge prefers; None if the answers are not compared, which a notice explains."""
-        hooks, options = self.request.hooks, dict(self.options)
+        hooks = self.request.hooks
         if len(group.runs) < 2:
             return None
         if any(run.record.status != "finished" for run in group.runs):
             hooks.listen(Notice("the answers are not compared, as not all runs are finished"))
             return None
-        budget = options_of(dict(options), self.settings).budget_usd
-        if budget is not None:
-            options["budget_usd"] = budget - _spent(group)
-            if options["budget_usd"] <= 0:
-                words = f"the answers are not compared, as the budget of ${budget:g} is spent"
-                hooks.listen(Notice(words))
-                return None
         runs = [AnsweredRun(run.target, run.record, store) for run in group.runs]
         cancellation = hooks.cancellation or Cancellation()
         request = PreferenceRequest(
             self.configured.criteria,
-            options=options,
+            options=self.options,
             listen=hooks.listen,
+            spent_usd=_spent(group),
             stop=lambda: cancellation.requests > 0,
         )
         with cancellation.observed():

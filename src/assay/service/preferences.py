@@ -65,6 +65,8 @@ class PreferenceRequest(msgspec.Struct, frozen=True):
     listen: Listener = lambda event: None
     #: A file with the choices of people, to calibrate the judge with.
     labels: str | os.PathLike[str] | None = None
+    #: How much of the budget is spent already.
+    spent_usd: float = 0.0
     #: Asked before each pair: has the caller cancelled?
     stop: Callable[[], bool] = lambda: False
 
@@ -195,7 +197,8 @@ class _Session:
         self.criteria, self.options = _criteria_and_options(request, settings)
         names = [run.name for run in runs]
         self._labels = None if request.labels is None else PairLabels(Path(request.labels), names)
-        self._listen, self._stop = request.listen, request.stop
+        self._listen = request.listen
+        self._limits = Limits(self.options.budget_usd, request.spent_usd, request.stop)
         self._cases = AnsweredCases(runs)
         self._pairs = self._cases.pairs()
         self._to_ask = [pair for pair in self._pairs if not pair.identical]
@@ -224,8 +227,7 @@ class _Session:
 
     async def run(self, judge: AnswerJudge, workers: int, own: Sequence[str]) -> Preference:
         """Ask, and sum up; the judge is the model of the targets called `own`."""
-        limits = Limits(self.options.budget_usd, self._stop)
-        preferring = Preferring(judge, self._cases.answers, limits, self._report)
+        preferring = Preferring(judge, self._cases.answers, self._limits, self._report)
         asked = await preferring.run(self._to_ask, workers)
         names = [run.name for run in self._runs]
         cases = tuple(
