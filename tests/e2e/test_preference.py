@@ -374,6 +374,24 @@ def test_reports_of_a_group_have_its_preference(project: Project) -> None:
     assert "12 wins, 0 losses, 0 ties" in (project.root / "targets.md").read_text()
 
 
+def test_the_judge_sees_who_said_what_in_a_conversation(project: Project) -> None:
+    said = [("system", "be brief"), ("user", "hello"), ("assistant", "hi"), ("user", "is it 1?")]
+    talk = [{"role": role, "content": text} for role, text in said]
+    project.write(
+        "evals/a.eval.yaml",
+        {"cases": [{"id": "c", "input": talk, "evaluators": [{"type": "contains", "value": "y"}]}]},
+    )
+    base, candidate = runs(project, "terse", "wordy")
+    seen: list[str] = []
+
+    def judge(messages: list[dict[str, str]]) -> str:
+        seen.append(messages[-1]["content"])
+        return json.dumps({"reasoning": "", "better": "tie"})
+
+    assay.prefer(base, candidate, criteria="x", judge=judge)
+    assert "system: be brief\n\nuser: hello\n\nassistant: hi\n\nuser: is it 1?" in seen[0]
+
+
 def test_python_ranks_more_than_two_runs(project: Project) -> None:
     from agents_to_compare import longer  # type: ignore[import-not-found]
 
