@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import assay
-from assay.model import keywords
 
 FILE = Path(__file__).resolve().parents[2] / "docs/api.md"
 HEAD = """# Python API
@@ -17,6 +16,11 @@ HEAD = """# Python API
 Every public name of `assay`, with its signature and docstring. `make docs` writes this page.
 [Python](python.md) explains how the names are used together.
 """
+KEYWORD_ONLY, VAR_POSITIONAL = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_POSITIONAL
+#: The annotation of a parameter or a result; a default keeps its quotes.
+_QUOTED = re.compile(r"""(: |-> )(?:'([^']*)'|"([^"]*)")""")
+#: A longer signature has a line for each parameter.
+WIDTH = 90
 #: Text between backticks, quotes and tags stays as it is; a page must not take `[x]` for a link.
 _LINK = re.compile(r"\[([^\]]*)\]\(")
 
@@ -31,10 +35,24 @@ def signature_of(name: str, member: Any) -> str:
         return name
     if inspect.isclass(member):  # the types of its fields are in the table of its page
         given = (p.name if p.default is p.empty else f"{p.name}=..." for p in parameters_of(found))
-        return textwrap.fill(f"{name}({', '.join(given)})", 90, subsequent_indent="    ")
+        return textwrap.fill(f"{name}({', '.join(given)})", WIDTH, subsequent_indent="    ")
     # A set has no order, and objects show where they are in memory.
-    text = re.sub(r"frozenset\(\{.*?\}\)|<[^<>]*>", "...", str(found))
-    return name + re.sub(r"\b(?:[a-z_]\w*\.)+(?=[A-Z])", "", text).replace("'", "")
+    text = name + _short(str(found))
+    if len(text) <= WIDTH:
+        return text
+    lines = [f"    {_short(str(parameter))}," for parameter in found.parameters.values()]
+    kinds = [parameter.kind for parameter in found.parameters.values()]
+    if KEYWORD_ONLY in kinds and VAR_POSITIONAL not in kinds:
+        lines.insert(kinds.index(KEYWORD_ONLY), "    *,")
+    returns = _short(str(found)).rpartition(") -> ")[2]
+    return "\n".join([f"{name}(", *lines, f") -> {returns}"])
+
+
+def _short(text: str) -> str:
+    """A signature or a part of it, without quotes and the modules of types."""
+    text = re.sub(r"frozenset\(\{.*?\}\)|<[^<>]*>", "...", text)
+    text = re.sub(r"\b(?:[a-z_]\w*\.)+(?=[A-Z])", "", text)
+    return _QUOTED.sub(r"\1\2\3", text)
 
 
 def parameters_of(signature: inspect.Signature) -> list[inspect.Parameter]:
@@ -63,23 +81,12 @@ def entry(name: str) -> str:
     head = "class " if inspect.isclass(member) else ""
     lines = [f"## {name}", "", "```text", head + signature_of(name, member), "```", ""]
     lines += [_plain(inspect.getdoc(member) or ""), ""]
-    if keys := keys_of(member):
-        lines += [f"Keywords: {', '.join(f'`{key}`' for key in keys)}.", ""]
     if inspect.isclass(member):
         for method, function in methods_of(member):
             first = (inspect.getdoc(function) or "").partition("\n\n")[0].replace("\n", " ")
             lines.append(f"- `{method}`: {_plain(first)}")
         lines.append("")
     return "\n".join(lines).rstrip() + "\n"
-
-
-def keys_of(member: Any) -> list[str]:
-    """The keywords of a function, those of the base of its TypedDict included."""
-    annotations = getattr(member, "__annotations__", {})
-    found = re.search(r"Unpack\[(?:keys_of\.)?(\w+)\]", str(annotations))
-    if found is None:
-        return []
-    return list(getattr(keywords, found[1]).__annotations__)
 
 
 def _plain(text: str) -> str:

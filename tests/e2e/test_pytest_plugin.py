@@ -9,6 +9,9 @@ from xml.etree import ElementTree
 
 import pytest
 
+from assay.blocking import wait_for
+from assay.errors import UsageError
+from assay.service import runs
 from assay.service.project import find_settings
 from assay.service.scaffold import write_project
 from assay.service.store import open_store
@@ -278,6 +281,18 @@ def test_exitfirst_cancels_the_run(evals: Evals) -> None:
     evals.pytest("-x", *options).assert_outcomes(failed=1)
     assert evals.runs[0].status == "interrupted"
     assert 4 <= evals.asked["wait"] <= 5
+
+
+def test_a_stopped_run_of_selected_cases_does_not_offer_to_resume(evals: Evals) -> None:
+    evals.write("conftest.py", RELEASES)
+    evals.cases("a: wrong", *(f"c{number}: wait" for number in range(30)))
+    options = ["-x", "--assay-workers", "5", "--assay-seed", asking_first(0, 31)]
+    evals.pytest(*options).stdout.fnmatch_lines(["*`assay run --resume * continues it"])
+    stopped = evals.pytest(*options, "--deselect", "evals/a.eval.yaml::c29")
+    stopped.stdout.fnmatch_lines(["*the run was interrupted; run its cases again*"])
+    stopped.stdout.no_fnmatch_line("*--resume*")
+    with pytest.raises(UsageError, match="of cases that pytest selected: run them again"):
+        wait_for(lambda: runs.execute(runs.RunRequest(resume=evals.runs[0].id), {}))
 
 
 def test_ctrl_c_cancels_the_run(evals: Evals, pytester: pytest.Pytester) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
 import sys
-from collections.abc import Awaitable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from types import FrameType
 from typing import Any, NoReturn
@@ -14,15 +13,11 @@ from msgspec.structs import replace
 
 from assay.blocking import wait_for
 from assay.cli import streams
-from assay.cli.progress import Progress
 from assay.cli.report_output import ReportOutput
 from assay.engine.cancellation import Cancellation
+from assay.reporters.progress import Progress
 from assay.service import matrix, runs
-from assay.service.result import Run
 from assay.service.run_group import RunGroup
-
-#: The time between two updates of the progress while no event arrives.
-TICK_SECONDS = 1.0
 
 
 def execute_run(
@@ -36,26 +31,11 @@ def execute_run(
         streams.stdout_redirected(),
     ):
         request = replace(request, hooks=runs.RunHooks(progress, cancellation, reports=True))
-        result = wait_for(lambda: _with_ticks(progress, matrix.execute(request, options)))
+        result = wait_for(lambda: progress.shown_while(matrix.execute(request, options)))
     report_output.write(result)
     for run in result.runs if isinstance(result, RunGroup) else (result,):
         runs.confirm_reports(run)
     raise SystemExit(result.exit_code)
-
-
-async def _with_ticks(progress: Progress, work: Awaitable[Run | RunGroup]) -> Run | RunGroup:
-    """Await the run, and update the progress meanwhile."""
-
-    async def tick() -> None:
-        while True:
-            await asyncio.sleep(TICK_SECONDS)
-            progress.tick()
-
-    ticking = asyncio.create_task(tick())
-    try:
-        return await work
-    finally:
-        ticking.cancel()
 
 
 @contextmanager

@@ -13,7 +13,15 @@ from assay.engine.run_spec import RunSpec, headers_of, plan_of
 from assay.errors import UsageError
 from assay.model.case import EvalCase
 from assay.model.comparison import CaseRef
-from assay.model.run import CANCELLED, STARTED_BY, STOPPING, RunRecord, SuiteHeader, place_of
+from assay.model.run import (
+    CANCELLED,
+    SELECTED,
+    STARTED_BY,
+    STOPPING,
+    RunRecord,
+    SuiteHeader,
+    place_of,
+)
 from assay.ports import Store
 
 
@@ -27,6 +35,9 @@ def resumable(
     record = named or _find_newest(spec, newest_first)
     if not record.verdict.unreported:
         check_unfinished(record)
+    if SELECTED in record.plan:
+        again = "run them again in the same way"
+        raise UsageError(f"the run {record.id} is of cases that pytest selected: {again}")
     if record.plan != plan_of(spec):
         raise UsageError(
             f"the run {record.id} was started with different paths or options: use the same ones"

@@ -21,6 +21,7 @@ from assay.model.case import EvalCase, SourceLine
 from assay.model.evaluator import EvaluatorSpec
 from assay.model.keywords import CaseKeys, Input
 from assay.model.message import ContentPart, Message, ToolCall
+from assay.model.signatures import shows_keys
 from assay.model.stubs import unreachable_stubs
 from assay.model.suite import SuiteFile
 from assay.model.written_case import entry_of, evaluator_entry, lists_no_evaluators
@@ -71,6 +72,7 @@ def _is_ours(module: Any) -> bool:
     return isinstance(module, str) and (module == "assay" or module.startswith("assay."))
 
 
+@shows_keys
 def Case(  # noqa: N802 - reads as the record that it makes
     id: str,  # noqa: A002 - the key of eval files
     input: Input | None = None,  # noqa: A002
@@ -87,6 +89,7 @@ def Case(  # noqa: N802 - reads as the record that it makes
     return read_case(line, plain_mapping(line, written))
 
 
+@shows_keys
 def Cases(  # noqa: N802 - as Case
     id: str,  # noqa: A002
     input: Input | None = None,  # noqa: A002

@@ -34,6 +34,8 @@ REPLACED = (
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _PLACE = re.compile(r"\{\{\{\{|\{\{\s*([A-Za-z_]\w*)\s*\}\}")
+#: A text that is a name between braces and nothing else, so that its value keeps its type.
+NAME_ALONE = r"^\{\{\s*[A-Za-z_]\w*\s*\}\}$"
 _SCALARS = (str, int, float, bool, type(None))
 Path = tuple[str | int, ...]
 

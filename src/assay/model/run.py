@@ -64,6 +64,8 @@ STOPPING = "stopping"
 STARTED_BY = "startedBy"
 #: The key in the environment for the ids of the shards of a merged run; missing in others.
 MERGED_FROM = "mergedFrom"
+#: The key in the plan for the hash of the cases that pytest selected; missing if it took all.
+SELECTED = "only"
 RunStatus = Literal["running", "finished", "interrupted"]
 
 
@@ -152,6 +154,13 @@ class RunRecord(msgspec.Struct, frozen=True):
     def started_by(self) -> str:
         """What started or resumed it; empty unless it matters which one resumes it."""
         return str(self.environment.get(STARTED_BY, ""))
+
+    @property
+    def is_resumable(self) -> bool:
+        """Can its cases be found again? Not if they were made in Python or selected by pytest."""
+        paths = self.plan.get("paths", ())
+        made = any(not path or path.startswith(PYTHON_SUITE) for path in paths)
+        return not made and SELECTED not in self.plan
 
     @property
     def shard(self) -> str | None:

@@ -230,7 +230,9 @@ def conclude(
     reasons: dict[int, list[str]] = {2: list(faults)} if faults else {}
     summary, comparison = result.summary, result.comparison
     interrupted = result.record.status == "interrupted" and not gave_up
-    again = f"`assay run --resume {result.id}`"
+    again = f"`assay run --resume {result.id}` continues it"
+    if not result.record.is_resumable:
+        again = "run its cases again: a run of cases that code made or selected cannot be resumed"
     if not summary.total_cases and not interrupted:
         reasons[5] = [nothing or _nothing_selected(options)]
     if comparison is not None:
@@ -247,13 +249,13 @@ def conclude(
         missing = f"{judged}; {exact_percent(options.min_coverage)} required"
         reasons.setdefault(3, []).append(missing)
         if gave_up:
-            reasons[3] = [gave_up, *reasons[3], f"{again} continues it"]
+            reasons[3] = [gave_up, *reasons[3], again]
     if options.strict:
         stale = [f"{s.name}: {warning}" for s in result.suites for warning in s.staleness_warnings]
         if stale:
             reasons.setdefault(4, []).extend(stale)
     if interrupted:
-        reasons[130] = [f"the run was interrupted; {again} continues it"]
+        reasons[130] = [f"the run was interrupted; {again}"]
     code = next((code for code in PRECEDENCE if code in reasons), 0)
     ordered = tuple(reason for c in (*PRECEDENCE, 0) for reason in reasons.get(c, ()))
     return replace(result, exit_code=code, reasons=ordered)

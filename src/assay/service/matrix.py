@@ -6,7 +6,7 @@ one run for each of them. The runs share a group, and they are kept in step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from functools import partial
@@ -30,6 +30,7 @@ from assay.model.names import same_name
 from assay.model.options import RunOptions
 from assay.model.run import RunRecord, new_run_id
 from assay.model.run_result import RunResult
+from assay.model.signatures import shows_keys
 from assay.ports import Store, Target
 from assay.service import runs
 from assay.service.costs import announcement
@@ -49,6 +50,7 @@ from assay.service.runs import (
     RunRequest,
     as_target,
     separate,
+    shown,
     with_baseline,
 )
 from assay.service.store import open_store
@@ -56,8 +58,9 @@ from assay.service.work import with_work
 from assay.settings import Settings
 from assay.targets.pool.target_pool import TargetPool
 
-#: A target, or a list of targets.
-Targets = AnyTarget | Sequence[AnyTarget]
+#: A list of targets. A list of names or functions is none of `list[AnyTarget]` for type checkers.
+TargetList = list[Any] | tuple[AnyTarget, ...]
+Targets = AnyTarget | TargetList
 
 
 @overload
@@ -76,7 +79,7 @@ def run(
 def run(
     cases: Cases,
     *,
-    target: list[str] | list[Target] | list[Callable[[Any], Any]] | list[AnyTarget],
+    target: TargetList,
     judge: AnyTarget | None = None,
     store: str | None = None,
     baseline: Baseline | GroupResult | None = None,
@@ -84,6 +87,7 @@ def run(
 ) -> RunGroup: ...
 
 
+@shows_keys
 def run(
     cases: Cases,
     *,
@@ -120,7 +124,7 @@ async def arun(
 async def arun(
     cases: Cases,
     *,
-    target: list[str] | list[Target] | list[Callable[[Any], Any]] | list[AnyTarget],
+    target: TargetList,
     judge: AnyTarget | None = None,
     store: str | None = None,
     baseline: Baseline | GroupResult | None = None,
@@ -128,6 +132,7 @@ async def arun(
 ) -> RunGroup: ...
 
 
+@shows_keys
 async def arun(
     cases: Cases,
     *,
@@ -139,7 +144,7 @@ async def arun(
 ) -> Run | RunGroup:
     """`run` in a running event loop."""
     request, given = _python_request(cases, target, judge, store, baseline, options)
-    return await execute(request, given)
+    return await shown(request, lambda watched: execute(watched, given))
 
 
 def _python_request(
@@ -155,7 +160,7 @@ def _python_request(
     if isinstance(target, (list, tuple)):
         request = replace(request, several=tuple(target))
     else:
-        request = replace(request, target=cast("AnyTarget | None", target))
+        request = replace(request, target=target)
     return with_baseline(baseline, request, options)
 
 
@@ -166,7 +171,8 @@ async def _run(request: RunRequest, given: Mapping[str, Any]) -> Run | RunGroup:
             several = [await enter(separate(target)) for target in request.several]
             request = replace(request, several=cast("tuple[AnyTarget, ...]", tuple(several)))
         asked, judging = await enter(separate(request.target)), await enter(separate(request.judge))
-        return await execute(replace(request, target=asked, judge=judging), given)
+        request = replace(request, target=asked, judge=judging)
+        return await shown(request, lambda watched: execute(watched, given))
 
 
 async def execute(request: RunRequest, given: Mapping[str, Any]) -> Run | RunGroup:

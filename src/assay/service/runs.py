@@ -6,13 +6,21 @@ It is put together here: eval files, options, the store, target and judge, and t
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Mapping,
+    Sequence,
+)
+from contextlib import asynccontextmanager, closing, suppress
 from datetime import UTC, date, datetime
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Unpack, cast
+from typing import Any, TypeVar, Unpack, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -27,15 +35,16 @@ from assay.engine.plan import DefaultEvaluators
 from assay.engine.recorded import StoredAnswers
 from assay.engine.resuming import resumable
 from assay.engine.run_spec import Compare, RunSpec, project_path
-from assay.errors import StoreError, UsageError, error_for
+from assay.errors import PluginError, StoreError, UsageError, error_for
 from assay.model.case import EvalCase, EvalSuite
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.events import Listener, Notice
 from assay.model.group_result import GroupResult
 from assay.model.keywords import OptionKeys
 from assay.model.options import DerivedRun, RunOptions
-from assay.model.run import RunRecord
+from assay.model.run import SELECTED, RunRecord
 from assay.model.run_result import RunResult
+from assay.model.signatures import shows_keys
 from assay.ports import Store, Target
 from assay.problems import Problem
 from assay.results.builder import RunResultBuilder
@@ -55,6 +64,7 @@ from assay.suites import snapshot
 from assay.suites.test_cases import is_reference, suite_of
 from assay.targets.pool.target_pool import TargetPool
 
+T = TypeVar("T")
 AnyTarget = str | Target | Callable[[Any], Any]
 Cases = Paths | EvalSuite | Iterable[EvalSuite] | EvalCase | Iterable[EvalCase]
 Baseline = str | os.PathLike[str] | RunResult
@@ -108,6 +118,7 @@ class RunRequest(msgspec.Struct, frozen=True):
         return self.resume or self.rerun_failed or self.regrade
 
 
+@shows_keys
 def regrade(
     reference: str,
     cases: Cases = (),
@@ -135,7 +146,19 @@ def with_baseline(
 
 async def _run(request: RunRequest, options: Mapping[str, Any]) -> Run:
     async with separate(request.judge) as judging:
-        return await execute(replace(request, judge=judging), options)
+        request = replace(request, judge=judging)
+        return await shown(request, lambda watched: execute(watched, options))
+
+
+async def shown(request: RunRequest, work: Callable[[RunRequest], Awaitable[T]]) -> T:
+    """Do the work of a request; a notebook shows its progress."""
+    progress = registry.imported("assay.reporters.notebook:progress_line", PluginError)()
+    if progress is None:
+        return await work(request)
+    with closing(progress):
+        request = replace(request, hooks=replace(request.hooks, listen=progress))
+        result: T = await progress.shown_while(work(request))
+    return result
 
 
 async def execute(request: RunRequest, given: Mapping[str, Any]) -> Run:
@@ -232,7 +255,7 @@ def with_suites(
     """The spec with the suites, and the cases that are selected by results; without a baseline."""
     origin = _origin(request, earlier)
     if request.only is not None:
-        origin |= {"only": _digest(request.only)}
+        origin |= {SELECTED: _digest(request.only)}
     # A run based on another one looks its cases up, which a stream cannot do.
     request = replace(request, stream=request.stream and not origin and not options.of)
     suites, paths = _suites(request, options, settings, store, earlier)

@@ -14,6 +14,7 @@ from assay.errors import UnknownName
 from assay.model.evaluator import CRITERION, TYPE_ALIASES, EvaluatorSpec, NegatableSpec
 from assay.model.expect import ASSERTED, Expect
 from assay.model.message import MESSAGE
+from assay.model.parameters import NAME_ALONE
 from assay.model.suite import CaseExecution, CaseFile, OneCaseFile, SuiteExecution, SuiteFile
 from assay.model.tiers import TIERS, TierFile, TierMetadata
 from assay.registry import evaluators, targets
@@ -23,6 +24,8 @@ from assay.wire.key_names import without_aliases
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 NAMES = ("eval", *TIERS, "config", "result")
+#: The shapes in which no names are replaced by `vars`.
+_AS_WRITTEN = (SuiteFile, SuiteExecution, CaseFile, OneCaseFile)
 _COMPARING = {"contains": {"$ref": "#/$defs/Comparing"}}
 
 
@@ -75,6 +78,9 @@ def _eval_schema() -> dict[str, Any]:
     classes = evaluators.usable()
     defs, names = _definitions(SuiteFile, CaseFile, OneCaseFile, *classes.values())
     defs["Evaluator"] = _evaluator(classes, names, defs)
+    as_written = {shape.__name__ for shape in _AS_WRITTEN}
+    defs = {name: part if name in as_written else _with_names(part) for name, part in defs.items()}
+    defs["NameOfVars"] = {"type": "string", "pattern": NAME_ALONE}
     case, root = ({"$ref": f"#/$defs/{names[shape]}"} for shape in (CaseFile, OneCaseFile))
     identified = {"required": ["id"], "properties": {"id": {"type": "string"}}}
     defs["ListedCase"] = {"allOf": [case, identified]}
@@ -98,6 +104,23 @@ def _eval_schema() -> dict[str, Any]:
         },
         "$defs": defs,
     }
+
+
+def _with_names(part: Any) -> Any:
+    """The schema in which `{{name}}` may stand for each number and boolean, as `vars` replaces it.
+
+    That the name must be declared is more than a schema can say.
+    """
+    if isinstance(part, list):
+        return [_with_names(item) for item in part]
+    if not isinstance(part, dict):
+        return part
+    if part.get("type") in ("number", "integer", "boolean"):
+        about = {key: part[key] for key in ("default", "description") if key in part}
+        value = {key: rule for key, rule in part.items() if key not in about}
+        return {"anyOf": [value, {"$ref": "#/$defs/NameOfVars"}], **about}
+    kept = ("if", "not", "default", "enum", "const")
+    return {key: rule if key in kept else _with_names(rule) for key, rule in part.items()}
 
 
 def _case_that_asserts(*, inherited: bool) -> dict[str, Any]:

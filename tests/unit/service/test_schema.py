@@ -234,6 +234,42 @@ def small(name: str) -> list[Any]:
 FILES = {name: small(name) for name in NAMES}
 
 
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"evaluators": [{"type": "latency", "threshold": "{{n}}"}]},
+        {"evaluators": [{"type": "contains", "value": "x", "weight": "{{ n }}"}]},
+        {"evaluators": [{"type": "token_usage", "max_total": "{{n}}"}]},
+        {"evaluators": [{"type": "is_json", "negate": "{{yes}}"}]},
+        {"expect": {"maxLatencyMs": "{{n}}"}, "execution": {"threshold": "{{part}}"}},
+        {"rubrics": [{"id": "r", "outcome": "good", "weight": "{{n}}"}]},
+    ],
+    ids=json.dumps,
+)
+def test_names_may_stand_for_numbers_and_booleans(folder: Path, part: Any) -> None:
+    used = json.dumps(part)
+    rows = [{"n": 5, "yes": False, "part": 0.5}]
+    rows = [{name: value for name, value in row.items() if name in used} for row in rows]
+    case = {"id": "a", "input": "x", "expected_outcome": "y", "vars": rows, **part}
+    assert loader_errors(folder, "eval", [case]) == []
+    assert validator("eval").is_valid([case])
+
+
+@pytest.mark.parametrize("text", ["5", "{{n}} ms", "{{n", "{{{{n}}", "{{1}}"])
+def test_no_other_text_may(folder: Path, text: str) -> None:
+    case = {"id": "a", "input": "x", "vars": [{"n": 5}]}
+    case["evaluators"] = [{"type": "latency", "threshold": text}]
+    assert loader_errors(folder, "eval", [case])
+    assert not validator("eval").is_valid([case])
+
+
+@pytest.mark.parametrize("key", ["repeat", "threshold", "critical"])
+def test_no_name_may_be_where_none_is_replaced(folder: Path, key: str) -> None:
+    case = {"id": "a", "input": "x", "expected_output": "{{n}}", "vars": [{"n": 1}], key: "{{n}}"}
+    assert_agree(folder, "eval", [case])
+    assert not validator("eval").is_valid([case])
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_the_samples_are_valid_for_both(folder: Path, name: str) -> None:
     for data in FILES[name]:

@@ -6,9 +6,9 @@ import io
 
 import pytest
 
-from assay.cli.progress import Progress
 from assay.model.events import Notice, RunFinished, RunStarted, TrialFinished
 from assay.model.result import Outcome
+from assay.reporters.progress import Progress
 
 
 class Clock:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable
-from typing import TextIO
+from collections.abc import Awaitable, Callable
+from typing import TextIO, TypeVar
 
 from assay.model.events import (
     Event,
@@ -18,14 +19,19 @@ from assay.model.events import (
 from assay.reporters.terminal import Terminal, safe
 from assay.text import columns, count, cut, duration, money
 
+T = TypeVar("T")
+
 #: Seconds between redraws on a terminal, and between lines elsewhere.
 REDRAW, PLAIN = 0.1, 5.0
+#: Seconds between two updates of the time while no event arrives.
+TICK = 1.0
 #: Seconds without a finished trial after which it says how long it has been waiting.
 WAITING = 3.0
 
 _BAR = 20
 _COLOURS = {"passed": "green", "failed": "red", "errored": "yellow", "skipped": "dim"}
-_ERASE = "\r\x1b[K"
+#: What is written before a line that takes the place of the last one.
+ERASE = "\r\x1b[K"
 
 
 class Progress:
@@ -87,6 +93,20 @@ class Progress:
         now = self._clock()
         if self._running and now >= self._next_at:
             self._show(now)
+
+    async def shown_while(self, work: Awaitable[T]) -> T:
+        """The result of the work; the time is updated meanwhile."""
+
+        async def tick() -> None:
+            while True:
+                await asyncio.sleep(TICK)
+                self.tick()
+
+        ticking = asyncio.create_task(tick())
+        try:
+            return await work
+        finally:
+            ticking.cancel()
 
     def close(self) -> None:
         """Erase the line, if the run ended without `RunFinished`."""
@@ -179,7 +199,7 @@ class Progress:
 
     def _write(self, text: str) -> None:
         """Erase the line drawn last, and write."""
-        text = (_ERASE if self._drawn else "") + text
+        text = (ERASE if self._drawn else "") + text
         self._drawn = False
         if self._out is None or not text:
             return
