@@ -22,7 +22,7 @@ from assay.reporters.case_words import (
     shown_trial,
 )
 from assay.reporters.trajectory_rows import CallRow, rows_of
-from assay.reporters.word_diff import MAX_CHARACTERS, Sign, word_diff
+from assay.reporters.word_diff import MAX_CHARACTERS, Sign, marked
 from assay.text import count, duration
 
 #: The most characters of an answer or a message, and of other texts.
@@ -121,10 +121,8 @@ def with_diff(found: CaseDetails) -> CaseDetails:
         return found
     if max(len(before), len(answer)) > MAX_CHARACTERS:
         return found  # the difference would not have all of them
-    diff = word_diff(before, answer)
-    if all(sign != "=" for sign, _ in diff):
-        return found
-    return replace(found, before=None, diff=diff)
+    diff = marked(before, answer)
+    return replace(found, before=None, diff=diff) if diff else found
 
 
 def brief(found: CaseDetails) -> CaseDetails:
