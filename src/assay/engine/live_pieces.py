@@ -19,7 +19,7 @@ from assay.engine.plan import Plan, PlannedCase, Trial
 from assay.engine.trial import FinishedTrial, TrialRunner
 from assay.engine.trial_writer import TrialWriter
 from assay.errors import ExecutorError, StoreError
-from assay.model.run import STOPPING, TrialRecord, only
+from assay.model.run import STOPPING, only
 from assay.ports import Executor, Store, WorkOrder
 from assay.redaction import redacting
 from assay.threads import call_in_thread
@@ -41,16 +41,10 @@ class LivePiece(msgspec.Struct, array_like=True):
     confirms: bool = False
 
 
-class SavedTrial(msgspec.Struct, array_like=True):
-    """A trial that is saved; its record comes without result, observation and content."""
-
-    record: TrialRecord
-    cached: bool
-    unreachable: bool
-
-
 class LiveResult(msgspec.Struct, array_like=True):
-    trials: list[SavedTrial]
+    """Trials that are saved; their records come without result, observation and content."""
+
+    trials: list[FinishedTrial]
     #: Was any answer from the cache, or any request repeated?
     asked_otherwise: bool
 
@@ -97,11 +91,11 @@ class LiveWorker:
             self._loop.close()
 
     async def _ask(self, piece: LivePiece) -> LiveResult:
-        found: list[SavedTrial] = []
+        found: list[FinishedTrial] = []
 
         def saved(finished: FinishedTrial) -> None:
             bare = replace(finished.record, result=b"", observation=b"", content=b"")
-            found.append(SavedTrial(bare, finished.cached, finished.unreachable))
+            found.append(replace(finished, record=bare))
 
         await asyncio.to_thread(self._look)
         waiting = iter(await asyncio.to_thread(self._unsaved, piece, saved))
@@ -185,10 +179,9 @@ class RemoteTrials:
             async for data in results:
                 result = _RESULT.decode(data)
                 self.asked_otherwise |= result.asked_otherwise
-                for each in result.trials:
-                    finished = FinishedTrial(each.record, each.cached, each.unreachable)
-                    trial = planned.pop((each.record.position, each.record.repeat))
-                    yield trial.planned, finished
+                for finished in result.trials:
+                    record = finished.record
+                    yield planned.pop((record.position, record.repeat)).planned, finished
         self.left = list(planned.values())
 
     def stop(self, run_id: str) -> None:

@@ -201,13 +201,14 @@ class Plan:
         for tier in TIERS:
             if tier not in tiers:
                 continue
-            numbers = array("Q", self._numbers(tier))
+            asked = self._of_tiers([tier])
+            numbers = array("Q", (_number(at, repeat) for at, n in asked for repeat in range(n)))
             order = _shuffled(numbers, self.options.seed) if shuffled else numbers
             yield from self._remaining(order, finished)
 
     def order(self, tiers: Collection[Tier]) -> array[int]:
         """The positions of the cases of some tiers, all together, shuffled by the seed."""
-        found = array("Q", (p for p in self._positions if self._tier(p) in tiers))
+        found = array("Q", (position for position, _ in self._of_tiers(tiers)))
         Random(self.options.seed).shuffle(found)
         return found
 
@@ -215,8 +216,14 @@ class Plan:
         """How often the selected case at a position is asked."""
         return self._repeats[bisect_left(self._positions, position)]
 
-    def _tier(self, position: int) -> Tier:
-        return self.suites[place_of(position)[0]].tier
+    def _of_tiers(self, tiers: Collection[Tier]) -> Iterator[tuple[int, int]]:
+        """The position and repeats of the selected cases of some tiers, in file order."""
+        start = 0
+        for suite, selected in zip(self.suites, self.selected, strict=True):
+            end = start + selected
+            if suite.tier in tiers:
+                yield from zip(self._positions[start:end], self._repeats[start:end], strict=True)
+            start = end
 
     def _by_case(self, tiers: Collection[Tier]) -> Iterator[int]:
         """Trial numbers case by case, so that each case is complete early."""
@@ -232,11 +239,6 @@ class Plan:
             if last is None or last.position != position:
                 last = self.at(position)
             yield Trial(last, repeat)
-
-    def _numbers(self, tier: Tier) -> Iterator[int]:
-        for position, repeats in zip(self._positions, self._repeats, strict=True):
-            if self._tier(position) == tier:
-                yield from (_number(position, repeat) for repeat in range(repeats))
 
     def _select(self) -> Iterator[PlannedCase]:
         options, found = self.options, 0

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import aclosing
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -46,6 +47,9 @@ _MAX_SAVES = 256
 #: This many lanes start together, the others one by one: requests go out while later lanes still
 #: connect, and answers do not keep arriving in bursts.
 _START_TOGETHER = 10
+
+#: Asks or skips a trial, and hands its record to the writer.
+Work = Callable[[Trial], Awaitable[None]]
 
 
 class Tally(msgspec.Struct):
@@ -162,51 +166,29 @@ class Runner:
         self._check_limits()
 
     async def ask_again(self, losses: Sequence[LostCase]) -> None:
-        """Ask lost cases again, several at once, but the trials of one case one after the other.
+        """Ask lost cases again: in each round, the next time every one that is not settled.
 
         Re-asks that are not made because the run gave up or was stopped are recorded as errored, so
         that the loss is not confirmed. A resumed run makes them.
         """
-        if self._remote is not None:
-            await self._ask_again_remotely(self._remote, losses)
-        else:
-            waiting = iter(losses)
+        asked: set[tuple[int, int]] = set()
+        while left := [trials for loss in losses if (trials := self._reasks_left(loss, asked))]:
+            if self.gave_up or self.stopped:
+                for trial in chain.from_iterable(left):
+                    await self.skip_reask(*trial, self.gave_up or "the run was stopped")
+                return
+            first = [trials[0] for trials in left]
+            asked.update((trial.planned.position, trial.repeat) for trial in first)
+            work = partial(self._run_trial, confirms=True)
+            await self._run_lanes(self._lanes_of(iter(first), work, [], confirms=True))
 
-            async def lane() -> None:
-                for loss in waiting:
-                    await self._ask_one_again(loss)
-
-            await self._run_lanes([lane() for _ in range(min(self._workers, len(losses)))])
-        for loss in losses if self.gave_up or self.stopped else ():
-            made = self.reasks_of(loss.planned)
-            for repeat in () if loss.is_settled(made) else loss.repeats:
-                if repeat not in made:
-                    why = self.gave_up or "the run was stopped"
-                    await self.skip_reask(loss.planned, repeat, why)
-
-    async def _ask_one_again(self, loss: LostCase) -> None:
+    def _reasks_left(self, loss: LostCase, asked: Collection[tuple[int, int]]) -> list[Trial]:
+        """The re-asks of a lost case that were not made and are not `asked`; none if settled."""
         planned, made = loss.planned, self.reasks_of(loss.planned)
-        for repeat in loss.repeats:
-            if self.stopped or self.gave_up or loss.is_settled(made):
-                return
-            if repeat in made:
-                continue
-            finished = await self._ask(planned, repeat, confirms=True)
-            await self._finish(finished, planned)
-            made[repeat] = finished.record.outcome
-
-    async def _ask_again_remotely(self, remote: RemoteTrials, losses: Sequence[LostCase]) -> None:
-        """The next re-ask of every case that is not settled, until all are."""
-        while not (self.stopped or self.gave_up):
-            trials = []
-            for loss in losses:
-                made = self.reasks_of(loss.planned)
-                left = [repeat for repeat in loss.repeats if repeat not in made]
-                if left and not loss.is_settled(made):
-                    trials.append(Trial(loss.planned, left[0]))
-            if not trials:
-                return
-            await self._run_lanes([self._ask_remotely(remote, iter(trials), confirms=True)])
+        left = [Trial(planned, repeat) for repeat in loss.repeats if repeat not in made]
+        if loss.is_settled(made):
+            return []
+        return [trial for trial in left if (planned.position, trial.repeat) not in asked]
 
     async def _ask_remotely(
         self, remote: RemoteTrials, trials: Iterator[Trial], *, confirms: bool = False
@@ -239,17 +221,10 @@ class Runner:
     async def _run_phase(
         self,
         trials: Iterator[Trial],
-        work: Callable[[Trial], Awaitable[None]],
+        work: Work,
         skips: Callable[[Trial], bool] = lambda trial: False,
     ) -> None:
         """Do the work on trials in lanes, or let workers ask all but those that it `skips`."""
-
-        async def lane(wanted: Iterator[Trial]) -> None:
-            for trial in wanted:
-                if self.stopped or self.gave_up:
-                    unasked.append(trial)
-                    return
-                await work(trial)
 
         def wanted() -> Iterator[Trial]:
             for trial in trials:
@@ -263,15 +238,28 @@ class Runner:
 
         unasked: list[Trial] = []
         skipped: list[Trial] = []
-        asked = wanted()
+        await self._run_lanes(self._lanes_of(wanted(), work, unasked))
         if self._remote is not None:
-            await self._run_lanes([self._ask_remotely(self._remote, asked)])
             unasked += self._remote.left
-            await self._run_lanes([lane(iter(skipped))])
-        else:
-            await self._run_lanes([lane(asked) for _ in range(self._workers)])
+            await self._run_lanes([self._lane(iter(skipped), work, unasked)])
         if (self.gave_up or self.decided) and not self.stopped:
             await self._record_unasked(unasked, trials)
+
+    def _lanes_of(
+        self, trials: Iterator[Trial], work: Work, unasked: list[Trial], *, confirms: bool = False
+    ) -> list[Coroutine[Any, Any, None]]:
+        """Lanes that do the work on trials, or one that lets workers ask them."""
+        if self._remote is not None:
+            return [self._ask_remotely(self._remote, trials, confirms=confirms)]
+        return [self._lane(trials, work, unasked) for _ in range(self._workers)]
+
+    async def _lane(self, trials: Iterator[Trial], work: Work, unasked: list[Trial]) -> None:
+        """Do the work on one trial after the other; one that was taken too late is `unasked`."""
+        for trial in trials:
+            if self.stopped or self.gave_up:
+                unasked.append(trial)
+                return
+            await work(trial)
 
     async def _run_lanes(self, lanes: Sequence[Coroutine[Any, Any, None]]) -> None:
         """Run lanes until all are done and their trials saved; an error of one ends all."""
@@ -298,19 +286,15 @@ class Runner:
             del self._trial_writer
             self._lanes = []
 
-    async def _run_trial(self, trial: Trial) -> None:
-        finished = await self._ask(*trial)
-        await self._finish(finished, trial.planned)
-
-    async def _ask(
-        self, planned: PlannedCase, repeat: int, *, confirms: bool = False
-    ) -> FinishedTrial:
+    async def _run_trial(self, trial: Trial, *, confirms: bool = False) -> None:
+        planned, repeat = trial
         self._in_flight[planned.position, repeat] = planned
         try:
-            return await self.trials.run(planned, repeat, confirms=confirms)
+            finished = await self.trials.run(planned, repeat, confirms=confirms)
         finally:
             del self._in_flight[planned.position, repeat]
             self._last_answer = asyncio.get_running_loop().time()
+        await self._finish(finished, planned)
 
     async def _watch_silence(self) -> None:
         """Report the trials in flight when no answer comes for a while."""

@@ -16,21 +16,22 @@ from contextlib import aclosing, closing
 from hashlib import blake2b
 from itertools import islice
 from socket import gethostname
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
 from assay.caching import DuplicateHashes
 from assay.engine.grading import Grader
 from assay.engine.plan import FinishedTrials, Plan, PlannedCase
+from assay.engine.run_spec import RunSpec
 from assay.engine.trial import TrialRunner
 from assay.errors import AssayError, ExecutorError, StoreError, TargetError, error_for
 from assay.model.calibration import JudgeUse
 from assay.model.events import PieceFinished
 from assay.model.observation import Observation
 from assay.model.result import EvalCaseResult
-from assay.model.run import TrialRecord, position_of
-from assay.ports import CaseStream, Chunk, Executor, RecordedAnswers, Store, WorkOrder
+from assay.model.run import RunRecord, TrialRecord, position_of
+from assay.ports import CaseStream, Chunk, RecordedAnswers, Store
 from assay.problems import Problem, Problems
 from assay.redaction import redacting
 from assay.threads import call_in_thread
@@ -228,44 +229,32 @@ async def _await(result: Awaitable[EvalCaseResult]) -> EvalCaseResult:
     return await result
 
 
-class StreamSetup(msgspec.Struct, frozen=True):
-    """What a stream is run with. `should_stop` is checked between chunks.
-
-    `describe` makes the order that its chunks are graded by, and `done` has the trials that are
-    finished already. `faults` finds all problems of this stream and the others of the run; it is
-    called once there is a sign of one. If `strict`, warnings are errors. If `workers_save`, a piece
-    may be large, as only counts come back.
-    """
-
-    store: Store
-    executor: Executor
-    describe: Callable[[], WorkOrder]
-    done: FinishedTrials
-    report: Callable[[TrialRecord], None]
-    report_piece: Callable[[PieceFinished], None]
-    should_stop: Callable[[], bool]
-    faults: Callable[[], list[Problem]]
-    strict: bool = False
-    workers_save: bool = False
-
-
 class StreamRun:
-    """Grades a stream and saves the trials."""
+    """Grades a stream and saves the trials.
+
+    `faults` finds all problems of this stream and the others of the run; it is called once there is
+    a sign of one.
+    """
 
     def __init__(
         self,
+        spec: RunSpec,
+        record: RunRecord,
         suite: int,
-        stream: CaseStream,
         answers: RecordedAnswers,
-        setup: StreamSetup,
+        report: Callable[[TrialRecord], None],
+        faults: Callable[[], list[Problem]],
     ) -> None:
-        self._suite, self._stream, self._setup = suite, stream, setup
+        self._spec, self._record, self._suite = spec, record, suite
+        self._report, self._faults = report, faults
+        self._stream = cast("CaseStream", spec.suites[suite].cases)
+        self._done = FinishedTrials(() if spec.resumed is None else spec.store.finished(record.id))
         #: For each recorded answer, 1 if it belongs to a case of the stream.
         self.used = bytearray(answers.records)
         self._ids = DuplicateHashes()
         #: Was an answer used for two cases?
         self._used_twice = False
-        self._problems = Problems(stream.name)
+        self._problems = Problems(self._stream.name)
         self._unsaved: list[TrialRecord] = []
         self._saves: deque[tuple[Future[None], list[TrialRecord]]] = deque()
         #: All judges that were used.
@@ -286,8 +275,12 @@ class StreamRun:
             await self._raise_problems()
 
     async def _grade(self) -> None:
-        setup = self._setup
-        async with aclosing(setup.executor.run(setup.describe(), self._pieces())) as results:
+        executor, describe = self._spec.executor, self._spec.describe
+        # Suites are streamed only if they can be described.
+        assert executor is not None
+        assert describe is not None
+        order = describe(self._record, self._suite)
+        async with aclosing(executor.run(order, self._pieces())) as results:
             async for data in results:
                 self._add(_GRADED.decode(data))
         self._save()
@@ -298,7 +291,7 @@ class StreamRun:
         if self._is_invalid:
             return
         if graded.saved is not None:
-            self._setup.report_piece(graded.saved)
+            self._spec.listen(graded.saved)
             return
         self._unsaved += graded.trials
         if len(self._unsaved) >= SAVED_TOGETHER:
@@ -311,34 +304,38 @@ class StreamRun:
         return self._problems.sorted()
 
     @property
+    def _should_stop(self) -> bool:
+        return self._spec.cancellation.requests > 0
+
+    @property
     def _is_invalid(self) -> bool:
-        return bool(self._problems.errors or (self._setup.strict and self._problems))
+        return bool(self._problems.errors or (self._spec.options.strict and self._problems))
 
     @property
     def _is_empty(self) -> bool:
         """Was there no case, selected or not?"""
-        return not (self.cases or self._ids or self._setup.should_stop())
+        return not (self.cases or self._ids or self._should_stop)
 
     async def _raise_problems(self) -> None:
         """Raise all problems, if there are any: equal hashes may be a mere collision."""
-        setup = self._setup
-        faults = await asyncio.to_thread(setup.faults)
+        faults = await asyncio.to_thread(self._faults)
         for problems in (faults, self._problems.sorted()):
-            if error := error_for(problems, strict=setup.strict):
+            if error := error_for(problems, strict=self._spec.options.strict):
                 raise error from None
 
     def _pieces(self) -> Iterator[bytes]:
         chunks = self._stream.chunks()
-        for chunk in _joined(chunks) if self._setup.workers_save else chunks:
-            if self._setup.should_stop() or self._is_invalid:
+        # Where workers save, only counts come back, so that pieces may be large.
+        for chunk in _joined(chunks) if self._spec.workers_save else chunks:
+            if self._should_stop or self._is_invalid:
                 return
             first = position_of(self._suite, chunk.number - 1)
-            done = self._setup.done.between(first, first + chunk.lines)
+            done = self._done.between(first, first + chunk.lines)
             yield msgspec.msgpack.encode(Piece(chunk, done))
 
     def _save(self) -> None:
         if self._unsaved:
-            self._saves.append((self._setup.store.save(*self._unsaved), self._unsaved))
+            self._saves.append((self._spec.store.save(*self._unsaved), self._unsaved))
             self._unsaved = []
 
     def _drain_saves(self, most: int) -> None:
@@ -347,7 +344,7 @@ class StreamRun:
             save, trials = self._saves.popleft()
             save.result()
             for trial in trials:
-                self._setup.report(trial)
+                self._report(trial)
 
     def _count(self, graded: Graded) -> None:
         """Count cases, and look for duplicate ids: their cases would share an answer."""

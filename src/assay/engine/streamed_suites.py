@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import partial
 from operator import or_
 from typing import cast
 
 from msgspec.structs import replace
 
-from assay.engine.plan import FinishedTrials, Plan
+from assay.engine.plan import Plan
 from assay.engine.run_spec import RunSpec
 from assay.engine.run_targets import RunTargets, unused_answers
 from assay.engine.runner import Runner
-from assay.engine.stream import UNRELATED, StreamRun, StreamSetup
+from assay.engine.stream import UNRELATED, StreamRun
 from assay.errors import AssayError, TargetError
 from assay.model.calibration import recorded_uses
 from assay.model.run import RunRecord
@@ -29,12 +28,8 @@ class StreamedSuites:
     def __init__(
         self, spec: RunSpec, plan: Plan, run_targets: RunTargets, redactor: Redactor
     ) -> None:
-        self._spec, self._plan, self._run_targets, self._redactor = (
-            spec,
-            plan,
-            run_targets,
-            redactor,
-        )
+        self._spec, self._plan = spec, plan
+        self._run_targets, self._redactor = run_targets, redactor
         self._runs: list[StreamRun] = []
 
     async def run(self, record: RunRecord, runner: Runner) -> None:
@@ -49,7 +44,8 @@ class StreamedSuites:
 
     def faults(self) -> list[Problem]:
         """All problems of the streams; reads each file from its start."""
-        return [fault for index in self._plan.streams for fault in self._stream(index).faults()]
+        streams = (self._spec.suites[index].cases for index in self._plan.streams)
+        return [fault for cases in streams for fault in cast("CaseStream", cases).faults()]
 
     def unused(self) -> str:
         """A note on recorded answers that belong to no case of any suite; may be empty."""
@@ -69,7 +65,8 @@ class StreamedSuites:
 
     async def _run(self, index: int, record: RunRecord, runner: Runner) -> StreamRun:
         """Check and grade a suite; after an error in a line, the run is deleted."""
-        spec, run = self._spec, self._prepare(index, record, runner)
+        spec = self._spec
+        run = StreamRun(spec, record, index, self._answers(), runner.report, self.faults)
         try:
             await run.run()
         except AssayError as error:  # in the file, or a judge is missing
@@ -84,30 +81,6 @@ class StreamedSuites:
         known = spec.store.run(record.id).environment  # it may have been cancelled elsewhere
         spec.store.describe(record.id, record.suites, known | record.environment)
         return run
-
-    def _prepare(self, index: int, record: RunRecord, runner: Runner) -> StreamRun:
-        spec = self._spec
-        # Suites are streamed only if they can be described.
-        assert spec.describe is not None
-        assert spec.executor is not None
-        setup = StreamSetup(
-            store=spec.store,
-            executor=spec.executor,
-            describe=partial(spec.describe, record, index),
-            done=FinishedTrials()
-            if spec.resumed is None
-            else FinishedTrials(spec.store.finished(record.id)),
-            report=runner.report,
-            report_piece=spec.listen,
-            should_stop=lambda: spec.cancellation.requests > 0,
-            faults=self.faults,
-            strict=spec.options.strict,
-            workers_save=spec.workers_save,
-        )
-        return StreamRun(index, self._stream(index), self._answers(), setup)
-
-    def _stream(self, index: int) -> CaseStream:
-        return cast("CaseStream", self._spec.suites[index].cases)
 
     def _answers(self) -> RecordedAnswers:
         """The recorded answers."""

@@ -44,7 +44,7 @@ class _Answer(msgspec.Struct, frozen=True):
     unreachable: bool = False
 
 
-class FinishedTrial(msgspec.Struct, frozen=True):
+class FinishedTrial(msgspec.Struct, frozen=True, array_like=True):
     """A finished trial; the runner gives up after too many `unreachable` ones in a row."""
 
     record: TrialRecord

@@ -15,16 +15,18 @@ from assay.charts.markup import Html
 from assay.comparison.outcomes import find_run
 from assay.errors import NotInStore
 from assay.model.case_view import CaseView
+from assay.model.group import GroupCell
 from assay.model.observed import ObservedCall
 from assay.model.run import RunRecord, short_id
 from assay.ports import Store
 from assay.reporters.case_details import CaseDetails, details_of
 from assay.reporters.case_words import answer_of, observed, shown_trial
-from assay.reporters.word_diff import marked
+from assay.reporters.group_words import cell_kind, cell_words
+from assay.reporters.word_diff import Sign, marked
 from assay.server.envelope import ApiError
 from assay.server.pages.case_lists import Around, Place, around, label_of, read_place, sign_of
 from assay.server.pages.copies import Copy, below_root, copies_of
-from assay.server.pages.places import case_list, compare_page, run_page
+from assay.server.pages.places import case_list, case_page, compare_page, group_page, run_page
 from assay.server.pages.rendering import page, render
 from assay.server.runs import requested_run
 from assay.server.state import State, state_of
@@ -65,6 +67,15 @@ class ShownCall(msgspec.Struct, frozen=True):
     width: float
 
 
+class OtherTarget(msgspec.Struct, frozen=True):
+    """The same case by another target of the group."""
+
+    target: str
+    kind: str
+    words: str
+    address: str
+
+
 class CasePage(msgspec.Struct, frozen=True):
     """Everything that the page shows of a case."""
 
@@ -82,11 +93,12 @@ class CasePage(msgspec.Struct, frozen=True):
     base_run: str
     base_outcome: str
     before: str | None
-    diff: list[tuple[str, str]]
+    diff: list[tuple[Sign, str]]
     copies: list[Copy]
     #: Can the server make it a regression case?
     can_add: bool
     around: Around
+    others: list[OtherTarget]
 
 
 class RegressionForm(msgspec.Struct, frozen=True):
@@ -126,6 +138,7 @@ async def show(request: Request, form: RegressionForm) -> Response:
         run=record,
         back=back,
         run_page=run_page,
+        group_page=group_page,
         compare_page=compare_page,
         json_tree=json_tree,
     )
@@ -177,7 +190,19 @@ def _case(state: State, record: RunRecord, position: int, place: Place, address:
         copies=list(copies_of(view, record, state, address)),
         can_add=view.row.outcome == "failed" and below_root(view.row.suite, state) is not None,
         around=around(place, store, record, position, state.overviews.facets),
+        others=list(_others(store, record, view)),
     )
+
+
+def _others(store: Store, record: RunRecord, view: CaseView) -> Iterator[OtherTarget]:
+    """The same case by the other targets of the group, as far as they were asked."""
+    for run in store.group(record.group) if record.group is not None else ():
+        same = None if run.id == record.id else _same(store, run, view)
+        if same is not None:
+            row = same.row
+            cell = GroupCell(row.outcome, row.passes, row.judged, row.score)
+            address = case_page(run.id, row.position)
+            yield OtherTarget(run.target, cell_kind(cell), cell_words(cell), address)
 
 
 def _before(
@@ -188,13 +213,18 @@ def _before(
         return None, None
     try:
         base = find_run(record.verdict.baseline, store)
-        row = view.row
-        same = _at(store, base, row.position)
-        if same is not None and (same.row.suite, same.row.id) == (row.suite, row.id):
-            return base, same  # found without a search through all cases
-        return base, find_case(store, base, row.suite, row.id)
+        return base, _same(store, base, view)
     except NotInStore:
         return None, None
+
+
+def _same(store: Store, record: RunRecord, view: CaseView) -> CaseView | None:
+    """The same case of another run; it is most often at the same position."""
+    row = view.row
+    same = _at(store, record, row.position)
+    if same is not None and (same.row.suite, same.row.id) == (row.suite, row.id):
+        return same  # found without a search through all cases
+    return find_case(store, record, row.suite, row.id)
 
 
 def _at(store: Store, record: RunRecord, position: int) -> CaseView | None:

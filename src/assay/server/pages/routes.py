@@ -8,6 +8,7 @@ from assay.server import docs
 from assay.server.pages import (
     case,
     compare,
+    group,
     labelling,
     live,
     regression,
@@ -21,6 +22,7 @@ from assay.server.pages.rendering import STATIC_FILES
 PAGES: list[Route] = [
     *runs.ROUTES,
     *run.ROUTES,
+    *group.ROUTES,
     *case.ROUTES,
     *regression.ROUTES,
     *live.ROUTES,
