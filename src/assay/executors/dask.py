@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import ExecutorError, UsageError
-from assay.executors.windows import windowed
+from assay.executors.windows import check_place, windowed
 from assay.ports import WorkOrder
 from assay.work_orders import do, encoded, name_of, release
 
@@ -41,9 +41,7 @@ class Dask:
 
     @classmethod
     def at(cls, address: str, workers: int | None) -> Dask:
-        if address and workers:
-            what = "a cluster decides itself how many workers its machines have"
-            raise UsageError(f"{what}: remove --workers-per-machine, or the address")
+        check_place("dask", address, workers)
         return cls(address, workers)
 
     async def run(self, order: WorkOrder, pieces: Iterable[bytes]) -> AsyncGenerator[bytes, None]:
@@ -119,7 +117,7 @@ async def _client(address: str, workers: int) -> AsyncIterator[Client]:
             )
         except OSError as error:
             found = f"the scheduler at {address} cannot be reached: {error}"
-            raise ExecutorError(found) from None
+            raise ExecutorError(f"{found}; check host and port, and whether it runs") from None
         try:
             await client.wait_for_workers(1, timeout=CONNECT_SECONDS)
         except TimeoutError:

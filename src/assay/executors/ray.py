@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from assay.errors import ExecutorError, UsageError
-from assay.executors.windows import windowed
+from assay.executors.windows import check_place, windowed
 from assay.ports import WorkOrder
 from assay.work_orders import do, encoded
 
@@ -32,9 +32,7 @@ class Ray:
 
     @classmethod
     def at(cls, address: str, workers: int | None) -> Ray:
-        if address and workers:
-            what = "a cluster decides itself how many workers its machines have"
-            raise UsageError(f"{what}: remove --workers-per-machine, or the address")
+        check_place("ray", address, workers)
         return cls(address, workers)
 
     async def run(self, order: WorkOrder, pieces: Iterable[bytes]) -> AsyncGenerator[bytes, None]:
@@ -86,9 +84,10 @@ async def _connected(address: str, workers: int) -> AsyncIterator[Any]:
     begin = partial(ray.init, **place, log_to_driver=False, logging_level=logging.CRITICAL)
     try:
         await asyncio.to_thread(begin)  # it takes seconds, and in the main thread it takes signals
-    except (OSError, RuntimeError, ValueError) as error:
+    except (OSError, RuntimeError, ValueError, ImportError) as error:
         found = f"the cluster at {address or 'this machine'} cannot be reached: {error}"
-        raise ExecutorError(found) from None
+        fix = "check host and port, and whether it wants a token (RAY_AUTH_MODE=token)"
+        raise ExecutorError(f"{found}; {fix}" if address else found) from None
     try:
         yield ray
     finally:

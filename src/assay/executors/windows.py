@@ -1,4 +1,4 @@
-"""Submits pieces to the engine of a cluster, a few for each of its processes at a time."""
+"""What dask and Ray have in common: addresses, and a few pieces for each process at a time."""
 
 from __future__ import annotations
 
@@ -8,10 +8,24 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iter
 from itertools import islice
 from typing import Any
 
+from assay.errors import UsageError
+
+#: The ports that schedulers of dask and clusters of Ray usually have.
+PORTS = {"dask": 8786, "ray": 10001}
 #: How many pieces are submitted for each process, so that it never waits for the next.
 PIECES_AHEAD = 2
 #: How long the size of a cluster is believed to stay the same.
 _SIZE_SECONDS = 2.0
+
+
+def check_place(scheme: str, address: str, workers: int | None) -> None:
+    """Raise UsageError unless this is the address of a cluster, or the size of one of our own."""
+    if address and workers:
+        what = "a cluster decides itself how many workers its machines have"
+        raise UsageError(f"{what}: remove --workers-per-machine, or the address")
+    if address and not address.rpartition(":")[2].isdecimal():
+        example = f"{scheme}://{address.rstrip(':')}:{PORTS[scheme]}"
+        raise UsageError(f"the address {address!r} has no port: for example {example}")
 
 
 async def windowed(
