@@ -161,7 +161,7 @@ def _targets(settings: Settings, only: str | None, probe: Probe) -> Iterator[Fin
     if only is not None:
         yield from _target("target", only, partial(pool.spec, only), probe)
         return
-    names = [entry.name for entry in settings.config.targets]
+    names = settings.target_names
     for name in names:
         yield from _target("target", name, partial(pool.spec, name), probe)
     try:
