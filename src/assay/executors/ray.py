@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from assay.errors import ExecutorError, UsageError
-from assay.executors.windows import windowed
+from assay.executors.cluster import Cluster, windowed
 from assay.ports import WorkOrder
 from assay.work_orders import do, encoded
 
@@ -19,23 +19,8 @@ from assay.work_orders import do, encoded
 _RETRIES = 1
 
 
-class Ray:
-    """Runs on the cluster at `address`; without one, `workers` processes are started here."""
-
-    remote = True
-
-    def __init__(self, address: str = "", workers: int | None = None) -> None:
-        self._address = address
-        self._workers = workers or len(os.sched_getaffinity(0))
-        #: How many processes the cluster has.
-        self.processes = 1
-
-    @classmethod
-    def at(cls, address: str, workers: int | None) -> Ray:
-        if address and workers:
-            what = "a cluster decides itself how many workers its machines have"
-            raise UsageError(f"{what}: remove --workers-per-machine, or the address")
-        return cls(address, workers)
+class Ray(Cluster):
+    """Runs on a cluster of Ray."""
 
     async def run(self, order: WorkOrder, pieces: Iterable[bytes]) -> AsyncGenerator[bytes, None]:
         async with _connected(self._address, self._workers) as ray:

@@ -1,17 +1,39 @@
-"""Submits pieces to the engine of a cluster, a few for each of its processes at a time."""
+"""What the executors on clusters share: each submits a few pieces for every process at a time."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable
 from itertools import islice
-from typing import Any
+from typing import Any, Self
+
+from assay.errors import UsageError
 
 #: How many pieces are submitted for each process, so that it never waits for the next.
 PIECES_AHEAD = 2
 #: How long the size of a cluster is believed to stay the same.
 _SIZE_SECONDS = 2.0
+
+
+class Cluster:
+    """An executor on the cluster at `address`; without one, it starts `workers` processes here."""
+
+    remote = True
+
+    def __init__(self, address: str = "", workers: int | None = None) -> None:
+        self._address = address
+        self._workers = workers or len(os.sched_getaffinity(0))
+        #: How many processes the cluster has.
+        self.processes = 1
+
+    @classmethod
+    def at(cls, address: str, workers: int | None) -> Self:
+        if address and workers:
+            what = "a cluster decides itself how many workers its machines have"
+            raise UsageError(f"{what}: remove --workers-per-machine, or the address")
+        return cls(address, workers)
 
 
 async def windowed(
