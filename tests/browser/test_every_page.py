@@ -17,6 +17,7 @@ ADDRESSES = {
     "/runs/new": "/runs/new",
     "/runs/{id}": "/runs/{run}?filter=changed:regressed&sort=-score",
     "/runs/{id}/cases/{position}": "/runs/{run}/cases/0",
+    "/groups/{id}": "",  # see `test_group_page`
     "/compare": "/compare?base={base}&candidate={run}",
     "/compare/case": "",  # see `test_compare_pages`, which follows the links
     "/trend": "/trend",

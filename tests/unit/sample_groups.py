@@ -24,6 +24,7 @@ from unit.sample_runs import entry
 GROUP = "01938c4e-0000-7000-8000-0000000000aa"
 #: The outcomes of three targets: `gpt` passes all of 12 cases, `claude` all but one, `mini` few.
 TARGETS = {"gpt": "P" * 12, "claude": "P" * 11 + "F", "mini": "P" + "F" * 11}
+NOTHING: Mapping[str, Any] = {}
 
 
 def run_id(place: int, group: str = GROUP) -> str:
@@ -60,7 +61,7 @@ def _add_run(
     store.begin(begun)
     ids = case_ids or [f"case-{place}" for place in range(len(letters))]
     made = [
-        _trial(name, place, repeat, ids[place], letter, target, more)
+        trial(name, place, repeat, ids[place], letter, target, more)
         for place, repeats in enumerate(letters)
         for repeat, letter in enumerate(repeats)
     ]
@@ -71,15 +72,16 @@ def _add_run(
     return store.run(name)
 
 
-def _trial(
+def trial(
     name: str,
     place: int,
     repeat: int,
     case_id: str,
     letter: str,
     target: str,
-    more: Mapping[str, Any],
+    more: Mapping[str, Any] = NOTHING,
 ) -> TrialRecord:
+    """An attempt of a target at a case, with a question, an answer, and why it failed."""
     outcome = OUTCOMES[letter]
     failures = () if outcome == "passed" else (f"contains: expected ice, got sun from {target}",)
     said = entry(case_id, outcome, *failures)

@@ -24,7 +24,7 @@ from assay.stats.distributions import interval_z
 from assay.stats.means import mean, percentile
 from assay.stats.paired import holm
 from assay.stats.shrinkage import shrunken
-from assay.text import percent
+from assay.text import count, percent
 
 
 class GroupRun(msgspec.Struct, frozen=True):
@@ -141,14 +141,17 @@ def _notes(runs: Sequence[GroupRun], targets: Sequence[GroupTarget]) -> Iterator
         if not target.judged:
             yield f"{target.target} has no judged case, so nothing is known about it"
         elif target.errored:
-            yield f"{target.target} has {target.errored:,} errored cases, which are not compared"
+            errored = count(target.errored, "errored case")
+            not_compared = "which is" if target.errored == 1 else "which are"
+            yield f"{target.target} has {errored}, {not_compared} not compared"
     rated = [target for target in targets if target.rate is not None]
     highest = max(
         rated, key=lambda target: target.rate.estimate if target.rate else 0, default=None
     )
     if len(rated) > 1 and highest is not None and highest.rate is not None:
         shown, moved = percent(highest.rate.estimate), percent(highest.shrunken or 0.0)
-        yield (
-            f"the highest of {len(rated)} pass rates is too high on average, as chance decides"
-            f" which one it is: allowing for that, the {shown} of {highest.target} are {moved}"
-        )
+        if shown != moved:
+            yield (
+                f"the highest of {len(rated)} pass rates is too high on average, as chance decides"
+                f" which one it is: allowing for that, the {shown} of {highest.target} are {moved}"
+            )

@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from assay.comparison.tally import fold
-from assay.errors import NotInStore, UsageError
+from assay.errors import NotInStore, UnknownName, UsageError, nearest
 from assay.model.comparison import CaseOutcome
 from assay.model.names import normal_name, same_name
 from assay.model.options import CONFIRM
@@ -120,7 +120,11 @@ def _with_missing_reasks(cases: Iterator[CaseOutcome], run: RunRecord) -> Iterat
 
 
 def find_run(reference: str, store: Store) -> RunRecord:
-    """Find a run by `latest`, the name of a baseline, its id or a prefix of that."""
+    """Find a run by `latest`, the name of a baseline, its id or a prefix of that.
+
+    `latest:gpt` is the run of the target `gpt` in the group of that run; so are the others, and the
+    id of a group.
+    """
     if reference == LATEST:
         return _latest(store)
     baselines = store.baselines()
@@ -132,7 +136,29 @@ def find_run(reference: str, store: Store) -> RunRecord:
             return store.run(reference)
         if found := _by_prefix(reference.lower(), store):
             return found
+        if found := _by_target(reference, store):
+            return found
     raise NotInStore("run or baseline", reference, [*baselines, LATEST])
+
+
+def _by_target(reference: str, store: Store) -> RunRecord | None:
+    """The run of a target in a group, by `GROUP:TARGET` or by `RUN:TARGET`."""
+    named, _, target = reference.partition(":")
+    if not (named and target):
+        return None
+    try:
+        runs = store.group(named.lower())
+    except NotInStore:
+        try:
+            run = find_run(named, store)
+        except NotInStore:
+            return None
+        runs = [run] if run.group is None else store.group(run.group)
+    found = {each.target: each for each in runs}
+    if (name := _stored_name(target, found)) is None:
+        hint = nearest(target, found) or f"there is {', '.join(found)}"
+        raise UnknownName(f"target of {named}", target, found, hint)
+    return found[name]
 
 
 def baseline_name(name: str, store: Store) -> str:

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from assay.model.options import RunOptions
 from assay.results.schema import components
-from assay.server import cases, comparisons, runs, test_cases
+from assay.server import cases, comparisons, groups, runs, test_cases
 from assay.server.envelope import BODIES, JSON, REF
 from assay.server.openapi_evaluators import bounded, evaluator_schemas
 from assay.server.requests import check_query
@@ -22,7 +22,7 @@ from assay.version import __version__
 from assay.wire.key_names import without_aliases
 
 Schema = dict[str, Any]
-_ROUTERS = (test_cases.router, runs.router, cases.router, comparisons.router)
+_ROUTERS = (test_cases.router, runs.router, cases.router, groups.router, comparisons.router)
 ROUTES = [route for router in _ROUTERS for route in router.routes]
 _DESCRIPTION = """Test cases, runs, baselines, comparisons and trends of one project.
 

@@ -17,13 +17,14 @@ from assay.redaction import redacted
 from assay.server.pages.kept_overviews import Stopped
 from assay.server.pages.run import RUN_TEMPLATE
 from assay.server.state import State
+from assay.service.groups import group_with
 from assay.web.environment import environment
 
 log = logging.getLogger("assay.server")
 #: Runs of fewer cases open fast enough.
 LARGE = 2000
-#: How many of the newest runs are looked at, and how often.
-NEWEST, SECONDS = 5, 5.0
+#: How many of the newest runs are looked at, and how often; those of a group end together.
+NEWEST, SECONDS = 10, 5.0
 
 
 class Preparer:
@@ -74,12 +75,19 @@ class Preparer:
         try:
             state.overviews.of(record, state.store, state.settings, self._stopping)
             state.overviews.facets(state.store, record, CaseFilter())
+            self._prepare_group(record)
             environment().get_template(RUN_TEMPLATE)  # compiles it
         except Stopped:
             return
         except AssayError as error:  # its page says it too
             log.warning("the pages of %s cannot be prepared: %s", record.id, redacted(str(error)))
         self._prepared.add((record.id, record.finished_at))
+
+    def _prepare_group(self, record: RunRecord) -> None:
+        """Compare the targets of a group once the last of its runs has ended."""
+        group = None if record.group is None else group_with(record.group, self._state.store)
+        if group is not None and group.finished:
+            self._state.overviews.group(group, self._state.store)
 
     def _stopping(self) -> bool:
         return self._stopped.is_set() or self._state.run_manager.stopping

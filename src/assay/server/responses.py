@@ -9,6 +9,7 @@ import msgspec
 from assay.model import comparison
 from assay.model.case_rows import CaseRow, Facets
 from assay.model.comparison_tables import ComparisonTables
+from assay.model.group import GroupComparison
 from assay.model.label import AnswerLabel
 from assay.model.result import CaseResult, Count
 from assay.model.run import RunStatus
@@ -48,6 +49,20 @@ class RunPage(Data, frozen=True):
     runs: list[ListedRun]
     count: Count
     next: str | None
+
+
+class Group(Data, rename="camel", frozen=True):
+    """A group; `comparison` and `exit_code` are null as long as a run is in progress.
+
+    The comparison has `count` of the `total` differing cases that are kept.
+    """
+
+    group_id: str
+    runs: list[ListedRun]
+    comparison: GroupComparison | None
+    exit_code: int | None
+    count: Count
+    total: Count
 
 
 class Result(CaseResult, frozen=True, kw_only=True):

@@ -128,6 +128,10 @@ class RunQuery(StrictModel):
     )
 
 
+class GroupQuery(Page):
+    """A page of the cases on which the targets differ."""
+
+
 class CompareQuery(StrictModel):
     base: RunName
     candidate: RunName

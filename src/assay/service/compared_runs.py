@@ -74,8 +74,8 @@ class ComparedRuns:
             refs = list(islice(self._both_passed(), start, start + limit))
         else:
             refs = list(self._refs(name)[start : start + limit])
-        before = _positions(self._store, self.base, refs)
-        now = _positions(self._store, self.candidate, refs)
+        before = positions_of_cases(self._store, self.base, refs)
+        now = positions_of_cases(self._store, self.candidate, refs)
         return [
             Pair(
                 ref,
@@ -119,7 +119,7 @@ class ComparedRuns:
         return {*found.new_passes, *found.added, *found.not_comparable, *found.unjudged}
 
 
-def _positions(store: Store, run: RunRecord, refs: Sequence[CaseRef]) -> dict[CaseRef, int]:
+def positions_of_cases(store: Store, run: RunRecord, refs: Sequence[CaseRef]) -> dict[CaseRef, int]:
     """Where a run has these cases, of which there are few."""
     if not refs:
         return {}

@@ -14,6 +14,7 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from assay.model.run import short_id
 from assay.redaction import cut
 from assay.text import count, duration, money, percent
 from assay.web.content import visible
@@ -55,7 +56,7 @@ def environment() -> Environment:
     )
     shown = {"count": count, "percent": percent, "duration": duration, "money": money}
     found.filters |= shown | {"number": "{:,}".format, "moment": moment}
-    found.filters |= {"capitalize_first": capitalize_first, "shorten": cut}
+    found.filters |= {"capitalize_first": capitalize_first, "shorten": cut, "short_id": short_id}
     found.globals |= {"SIGNS": SIGNS, "static": static_url}
     return found
 

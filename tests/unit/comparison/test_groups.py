@@ -166,6 +166,16 @@ def test_the_highest_rate_is_also_given_shrunken() -> None:
     assert note.endswith("the 80 % of a are 78.7 %")
 
 
+def test_a_rate_that_shrinks_by_less_than_is_shown_has_no_note() -> None:
+    assert not [note for note in of(a="PPPP", b="PPPP").notes if "too high" in note]
+
+
+def test_errored_cases_are_counted_in_a_note() -> None:
+    notes = of(a="PPPE", b="PPEE").notes
+    assert "a has 1 errored case, which is not compared" in notes
+    assert "b has 2 errored cases, which are not compared" in notes
+
+
 def test_large_differences_shrink_little() -> None:
     found = of(a="P" * 100, b="P" * 50 + "F" * 50, c="F" * 100)
     assert found.targets[0].shrunken == pytest.approx(1.0, abs=0.01)

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from assay.comparison.outcomes import MAX_NAME, NAME_PATTERN, check_name, outcomes_of
-from assay.errors import NotInStore, ResultFileError, UsageError
+from assay.comparison.outcomes import MAX_NAME, NAME_PATTERN, check_name, find_run, outcomes_of
+from assay.errors import AssayError, NotInStore, ResultFileError, UsageError
 from assay.model.comparison import Reasks
 from assay.model.run import RunStatus
 from assay.ports import Store
@@ -53,6 +54,57 @@ def test_runs_of_the_store(store: Store, tmp_path: Path, reference: str, run_id:
     assert (found.run_id, found.name, found.label) == (run_id, run_id, reference)
     assert [case.outcome for case in found] == ["passed", "failed"]
     assert len(list(found)) == 2
+
+
+GROUP = "0198c0e0-0000-7000-8000-000000000000"
+TARGETS = {"0198c0e1-0000-7000-8000-00000000000a": "gpt"}
+TARGETS |= {"0198c0e1-0000-7000-8000-00000000000b": "python:agent:answer"}
+
+
+@pytest.fixture
+def with_group(store: Store) -> Store:
+    runs = [
+        replace(make_run(run_id), target=target, group=GROUP) for run_id, target in TARGETS.items()
+    ]
+    store.begin(*runs)
+    for run in runs:
+        store.finish(run.id, "finished", "2026-01-31T12:01:00Z", {})
+    return store
+
+
+@pytest.mark.parametrize("group", [GROUP, GROUP.upper(), "latest", *TARGETS, "nightly"])
+@pytest.mark.parametrize(("run_id", "target"), list(TARGETS.items()))
+def test_a_run_of_a_group_is_named_by_its_target(
+    with_group: Store, group: str, run_id: str, target: str
+) -> None:
+    with_group.set_baseline("nightly", next(iter(TARGETS)))
+    assert find_run(f"{group}:{target}", with_group).id == run_id
+
+
+def test_a_run_without_a_group_has_its_own_target_only(store: Store) -> None:
+    target = store.run(IDS[0]).target
+    assert find_run(f"main:{target}", store).id == IDS[0]
+    with pytest.raises(UsageError, match=f"no target of main is called 'gpt'.*{target}"):
+        find_run("main:gpt", store)
+
+
+@pytest.mark.parametrize(
+    ("reference", "words"),
+    [
+        ("latest:gtp", "no target of latest is called 'gtp' \\(did you mean 'gpt'"),
+        ("nobody:gpt", "no run or baseline 'nobody:gpt'"),
+        ("latest:", "no run or baseline 'latest:'"),
+        (":gpt", "no run or baseline ':gpt'"),
+    ],
+)
+def test_a_target_that_is_not_found_is_named(with_group: Store, reference: str, words: str) -> None:
+    with pytest.raises(AssayError, match=words):
+        find_run(reference, with_group)
+
+
+def test_a_baseline_with_a_colon_in_its_name_comes_first(with_group: Store) -> None:
+    with_group.set_baseline("latest:gpt", IDS[0])
+    assert find_run("latest:gpt", with_group).id == IDS[0]
 
 
 @pytest.mark.parametrize(

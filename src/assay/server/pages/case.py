@@ -15,16 +15,18 @@ from assay.charts.markup import Html
 from assay.comparison.outcomes import find_run
 from assay.errors import NotInStore
 from assay.model.case_view import CaseView
+from assay.model.group import GroupCell
 from assay.model.observed import ObservedCall
 from assay.model.run import RunRecord, short_id
 from assay.ports import Store
 from assay.reporters.case_details import CaseDetails, details_of
 from assay.reporters.case_words import answer_of, observed, shown_trial
+from assay.reporters.group_words import cell_kind, cell_words
 from assay.reporters.word_diff import word_diff
 from assay.server.envelope import ApiError
 from assay.server.pages.case_lists import Around, Place, around, label_of, read_place, sign_of
 from assay.server.pages.copies import Copy, copies_of
-from assay.server.pages.places import case_list, compare_page, run_page
+from assay.server.pages.places import case_list, case_page, compare_page, group_page, run_page
 from assay.server.pages.rendering import page, render
 from assay.server.runs import requested_run
 from assay.server.state import State, state_of
@@ -57,6 +59,15 @@ class ShownCall(msgspec.Struct, frozen=True):
     width: float
 
 
+class OtherTarget(msgspec.Struct, frozen=True):
+    """The same case by another target of the group."""
+
+    target: str
+    kind: str
+    words: str
+    address: str
+
+
 class CasePage(msgspec.Struct, frozen=True):
     """Everything that the page shows of a case."""
 
@@ -77,6 +88,7 @@ class CasePage(msgspec.Struct, frozen=True):
     diff: list[tuple[str, str]]
     copies: list[Copy]
     around: Around
+    others: list[OtherTarget]
 
 
 async def get(request: Request) -> Response:
@@ -100,6 +112,7 @@ async def get(request: Request) -> Response:
         run=record,
         back=back,
         run_page=run_page,
+        group_page=group_page,
         compare_page=compare_page,
         json_tree=json_tree,
     )
@@ -135,7 +148,19 @@ def _case(state: State, record: RunRecord, position: int, place: Place, address:
         diff=[] if answered is None else list(word_diff(answered, raw)),
         copies=list(copies_of(view, record, state, address)),
         around=around(place, store, record, position, state.overviews.facets),
+        others=list(_others(store, record, view)),
     )
+
+
+def _others(store: Store, record: RunRecord, view: CaseView) -> Iterator[OtherTarget]:
+    """The same case by the other targets of the group, as far as they were asked."""
+    for run in store.group(record.group) if record.group is not None else ():
+        same = None if run.id == record.id else _same(store, run, view)
+        if same is not None:
+            row = same.row
+            cell = GroupCell(row.outcome, row.passes, row.judged, row.score)
+            address = case_page(run.id, row.position)
+            yield OtherTarget(run.target, cell_kind(cell), cell_words(cell), address)
 
 
 def _before(
@@ -146,13 +171,18 @@ def _before(
         return None, None
     try:
         base = find_run(record.verdict.baseline, store)
-        row = view.row
-        same = _at(store, base, row.position)
-        if same is not None and (same.row.suite, same.row.id) == (row.suite, row.id):
-            return base, same  # found without a search through all cases
-        return base, find_case(store, base, row.suite, row.id)
+        return base, _same(store, base, view)
     except NotInStore:
         return None, None
+
+
+def _same(store: Store, record: RunRecord, view: CaseView) -> CaseView | None:
+    """The same case of another run; it is most often at the same position."""
+    row = view.row
+    same = _at(store, record, row.position)
+    if same is not None and (same.row.suite, same.row.id) == (row.suite, row.id):
+        return same  # found without a search through all cases
+    return find_case(store, record, row.suite, row.id)
 
 
 def _at(store: Store, record: RunRecord, position: int) -> CaseView | None:

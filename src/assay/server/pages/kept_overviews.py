@@ -19,11 +19,13 @@ from assay.comparison.outcomes import find_run
 from assay.errors import NotInStore
 from assay.model.case_filter import CaseFilter
 from assay.model.case_rows import Facets, IndexedCase
+from assay.model.group import GroupComparison
 from assay.model.run import RunRecord
 from assay.ports import Store
 from assay.results import calibrations
 from assay.server.pages.overviews import RunOverview, overview_of
 from assay.service.cases import case_facets, make_rows
+from assay.service.groups import Group, kept_comparison
 from assay.settings import Settings
 from assay.version import __version__
 
@@ -69,6 +71,11 @@ class Overviews:
             return found
 
         return self._get("", record, make)
+
+    def group(self, group: Group, store: Store) -> GroupComparison:
+        """The comparison of a group whose runs have ended; call it in a thread."""
+        ended = " ".join(f"{run.id} {run.finished_at}" for run in group.runs)
+        return self._get(f"group {ended}", group.runs[-1], lambda: kept_comparison(group, store))
 
     def facets(self, store: Store, record: RunRecord, where: CaseFilter) -> Facets:
         """The counts of the cases that match: they take longer than a page of them."""

@@ -14,6 +14,10 @@ def run_page(run_id: str) -> str:
     return f"/runs/{run_id}"
 
 
+def group_page(group_id: str) -> str:
+    return f"/groups/{group_id}"
+
+
 def case_list(
     run_id: str, where: CaseFilter | str, sort: str = DEFAULT_SORT, **more: object
 ) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from starlette.routing import Route
 
 from assay.server import docs
-from assay.server.pages import case, compare, labelling, live, run, runs, test_cases, trend
+from assay.server.pages import case, compare, group, labelling, live, run, runs, test_cases, trend
 from assay.server.pages.rendering import STATIC_FILES
 
 PAGES: list[Route] = [
     *runs.ROUTES,
     *run.ROUTES,
+    *group.ROUTES,
     *case.ROUTES,
     *live.ROUTES,
     *compare.ROUTES,

@@ -22,7 +22,7 @@ from assay.server.envelope import ApiError, success
 from assay.server.pages.case_lists import CaseList, list_cases, more_rows, read_place
 from assay.server.pages.live import live_of
 from assay.server.pages.overviews import MAX_RATES, RunOverview
-from assay.server.pages.places import compare_page, download, run_page
+from assay.server.pages.places import compare_page, download, group_page, run_page
 from assay.server.pages.rendering import page, render
 from assay.server.run_manager import is_unfinished
 from assay.server.runs import requested_run
@@ -42,7 +42,8 @@ async def get(request: Request) -> Response:
     if is_unfinished(record) and not request.query_params:
         live = await live_of(record, state)
         may_cancel = caller_of(request).may_write
-        return render("live.html", request, run=record, live=live, may_cancel=may_cancel)
+        values: dict[str, Any] = {"live": live, "may_cancel": may_cancel, "group_page": group_page}
+        return render("live.html", request, run=record, **values)
 
     def read() -> tuple[RunOverview, CaseList, str]:
         overview = state.overviews.of(record, state.store, state.settings)
@@ -69,6 +70,7 @@ def _values(record: RunRecord, overview: RunOverview) -> dict[str, Any]:
         "by_tag": _forest(overview, "tags", "Pass rate by tag"),
         "max_rates": MAX_RATES,
         "run_page": run_page,
+        "group_page": group_page,
         "compare_page": compare_page,
         "download": download,
     }

@@ -21,7 +21,7 @@ from assay.reporters.words import because, tone_of
 from assay.server.callers import caller_of
 from assay.server.envelope import ApiError, invalid, sentence
 from assay.server.forms import read_form
-from assay.server.pages.places import run_page
+from assay.server.pages.places import group_page, run_page
 from assay.server.pages.rendering import page, render
 from assay.server.run_requests import path_below
 from assay.server.state import State, state_of
@@ -57,6 +57,9 @@ class ListedRun(msgspec.Struct, frozen=True):
     names: list[str]
     branch: str
     address: str
+    #: The id of its group, and the address of that; empty for a run of one target.
+    group: str
+    group_address: str
 
     def filter(self, name: str, value: str) -> str:
         """The list of runs that have this value in common with it."""
@@ -137,6 +140,8 @@ def _row(record: RunRecord, names: dict[str, list[str]]) -> ListedRun:
         names.get(record.id, []),
         _branch(record),
         run_page(record.id),
+        record.group or "",
+        group_page(record.group) if record.group else "",
     )
 
 

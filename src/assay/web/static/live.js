@@ -7,23 +7,27 @@
 /** @typedef {{kind: "live" | "finished", live: Live} | {kind: "watch", run: string} | {kind: "leader"}} Message */
 
 const SIGNS = { failed: "\u2715", errored: "!" };
-const root = /** @type {HTMLElement} */ (document.querySelector("[data-run]"));
-const own = root.dataset.run ?? "";
+/** The parts of the page about each run. */
+const own = new Map();
+for (const element of document.querySelectorAll("[data-run]")) {
+  own.set(/** @type {HTMLElement} */ (element).dataset.run ?? "", element);
+}
 
 /** @param {Live} live */
 function show(live) {
-  if (live.run !== own) return;
-  for (const element of document.querySelectorAll("[data-live]")) {
-    const text = live.texts[/** @type {HTMLElement} */ (element).dataset.live ?? ""];
+  const root = own.get(live.run);
+  if (root === undefined) return;
+  for (const element of root.querySelectorAll("[data-live]")) {
+    const text = live.texts[element.dataset.live ?? ""];
     if (text !== undefined && element.textContent !== text) element.textContent = text;
   }
-  const bar = document.querySelector("progress");
+  const bar = root.querySelector("progress");
   if (bar !== null && live.planned) {
     bar.max = live.planned;
     bar.value = live.done;
   }
-  const list = document.querySelector("[data-failures]");
-  if (list !== null && live.failures.length > 0) list.replaceChildren(...live.failures.map(item));
+  const list = /** @type {HTMLElement | null} */ (document.querySelector("[data-failures]"));
+  if (list?.dataset.failures === live.run && live.failures.length > 0) list.replaceChildren(...live.failures.map(item));
 }
 
 /** @param {Failure} failure */
@@ -44,7 +48,7 @@ function item(failure) {
 
 /** @param {string} run */
 function end(run) {
-  if (run === own) location.reload();
+  if (own.has(run)) location.reload();
 }
 
 /**
@@ -70,7 +74,7 @@ function stream(runs, tell) {
 
 /** @param {BroadcastChannel} channel */
 function lead(channel) {
-  const runs = new Set([own]);
+  const runs = new Set(own.keys());
   /** @param {Message} message */
   const tell = (message) => channel.postMessage(message);
   let source = stream(runs, tell);
@@ -83,19 +87,24 @@ function lead(channel) {
   channel.postMessage({ kind: "leader" });
 }
 
+/** @param {BroadcastChannel} channel */
+function watch(channel) {
+  for (const run of own.keys()) channel.postMessage({ kind: "watch", run });
+}
+
 if (navigator.locks !== undefined && "BroadcastChannel" in window) {
   const channel = new BroadcastChannel("assay-live");
   channel.addEventListener("message", (event) => {
     if (event.data.kind === "live") show(event.data.live);
     if (event.data.kind === "finished") end(event.data.live.run);
-    if (event.data.kind === "leader") channel.postMessage({ kind: "watch", run: own });
+    if (event.data.kind === "leader") watch(channel);
   });
-  channel.postMessage({ kind: "watch", run: own });
+  watch(channel);
   // Held until the tab is closed or left; then another tab leads.
   navigator.locks.request("assay-live", () => {
     lead(channel);
     return new Promise(() => {});
   });
 } else {
-  stream(new Set([own]), () => {});
+  stream(new Set(own.keys()), () => {});
 }
