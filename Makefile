@@ -108,7 +108,7 @@ chromium:
 
 # An engine for clusters, too large for every machine that runs the tests.
 $(VENV)/installed-ray: $(VENV)/installed-dev
-	$(PIP) install -c constraints.txt ray
+	$(PIP) install -c constraints.txt 'ray[client]'
 	@touch $@
 
 $(VENV)-lowest/installed: pyproject.toml constraints-lowest.txt

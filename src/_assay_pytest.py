@@ -23,7 +23,7 @@ RUN_OPTIONS: tuple[tuple[str, str, str, str], ...] = (
         "target",
         "text",
         "TARGET",
-        "The target to ask: its name, or one written inline.",
+        "The target to ask: its name, or one written inline. Several are compared.",
     ),
     (
         "judge",

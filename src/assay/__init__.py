@@ -67,9 +67,11 @@ if TYPE_CHECKING:
     from assay.service.eval_files import lint, load, validate
     from assay.service.evaluation import aevaluate, evaluate
     from assay.service.history import compare
+    from assay.service.matrix import arun, run
     from assay.service.preferences import prefer
     from assay.service.result import Run
-    from assay.service.runs import arun, regrade, run
+    from assay.service.run_group import RunGroup
+    from assay.service.runs import regrade
     from assay.service.suite import Suite
 
 __all__ = [
@@ -102,6 +104,7 @@ __all__ = [
     "RubricEvalCase",
     "RubricEvaluator",
     "Run",
+    "RunGroup",
     "RunOptions",
     "Store",
     "Suite",
@@ -202,7 +205,9 @@ _HOMES = {
     "assay.service.preferences": ("prefer",),
     "assay.loaders.python_cases": ("Case", "Cases"),
     "assay.service.result": ("Run",),
-    "assay.service.runs": ("arun", "regrade", "run"),
+    "assay.service.matrix": ("arun", "run"),
+    "assay.service.run_group": ("RunGroup",),
+    "assay.service.runs": ("regrade",),
     "assay.service.suite": ("Suite",),
 }
 

@@ -21,7 +21,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, Validat
 
 from assay.errors import ConfigError, EvalFileErrors
 from assay.model.accepted import AcceptedLoss
-from assay.model.options import RunOptions
+from assay.model.options import RequestOptions
 from assay.model.preference import PreferenceSettings
 from assay.model.source import AnySource, LiveSource
 from assay.model.target import Price
@@ -66,6 +66,19 @@ class TargetEntry(Shape):
 
     name: Text
     provider: Text
+
+    @property
+    def models(self) -> dict[str, str]:
+        """The models by the names of their targets, such as `gpt[gpt-6]`; empty if it has one."""
+        models = (self.model_extra or {}).get("model")
+        if not isinstance(models, list) or not all(isinstance(model, str) for model in models):
+            return {}
+        return {f"{self.name}[{model}]": model for model in models}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the targets that it stands for."""
+        return tuple(self.models) or (self.name,)
 
 
 class JudgeEntry(TargetEntry):
@@ -119,7 +132,7 @@ class Config(Shape):
     prices: dict[str, Price] = Empty(dict)
     accepted: list[AcceptedLoss] = Empty(list)
     preference: PreferenceSettings | None = Empty(NoneType)
-    defaults: RunOptions = Empty(RunOptions)
+    defaults: RequestOptions = Empty(RequestOptions)
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -181,6 +194,11 @@ class Settings(msgspec.Struct, frozen=True):
             for name in SECRET_KEYS:
                 entry.pop(name, None)
         return written
+
+    @property
+    def target_names(self) -> list[str]:
+        """The names of all configured targets, one for each model."""
+        return [name for entry in self.config.targets for name in entry.names]
 
     def prepend_to_sys_path(self) -> None:
         """Put the project root first in `sys.path`, so that its own modules are found."""

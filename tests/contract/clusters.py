@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import logging
+import os
+import random
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from secrets import token_hex
+from subprocess import PIPE, STDOUT, Popen
 
 import dask
 from distributed import LocalCluster
 
-from contract.postgres import PASSWORD
+from contract.postgres import PASSWORD, PORTS
 
 #: What only the workers know; nothing of it travels with an order.
 SECRET = "k9-secret-of-the-judge"
@@ -31,3 +37,27 @@ def dask_running() -> Iterator[str]:
         ) as cluster,
     ):
         yield cluster.scheduler_address.removeprefix("tcp://")
+
+
+@contextmanager
+def ray_running() -> Iterator[str]:
+    """The address of a cluster of Ray with two workers; it wants the token of this environment."""
+    port = random.choice(range(20_000, PORTS.stop))  # its workers have those below
+    command = [str(Path(sys.executable).with_name("ray")), "start", "--head", "--block"]
+    command += ["--node-ip-address=127.0.0.1", f"--port={port}", "--include-dashboard=false"]
+    command += [f"--ray-client-server-port={port + 1}", "--num-cpus=2", "--disable-usage-stats"]
+    os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token_hex(32)}
+    try:
+        with Popen(command, env=os.environ | ENVIRONMENT, stdout=PIPE, stderr=STDOUT) as process:
+            assert process.stdout is not None
+            said = []
+            for line in process.stdout:
+                said.append(line)
+                if b"--block" in line:  # it runs, and says what that means
+                    break
+            else:
+                raise AssertionError(b"".join(said))
+            yield f"127.0.0.1:{port + 1}"
+            process.terminate()
+    finally:
+        del os.environ["RAY_AUTH_MODE"], os.environ["RAY_AUTH_TOKEN"]

@@ -14,6 +14,10 @@ async def use(suite: assay.Suite, run: assay.Run, case: assay.EvalCase, store: a
     """Every function, with options and keys; never called."""
     run = assay.run(suite, target=lambda question: question, repeat=3, tag="a", limit=5)
     run = await assay.arun([case], target="echo", workers=2, gate="strict", baseline=run)
+    group: assay.RunGroup = assay.run(suite, target=["gpt", lambda question: question])
+    group = await assay.arun(suite, target=["gpt", "claude"], baseline=group, repeat=2)
+    best: list[str] = [target.target for target in group.comparison.best]
+    run = group["gpt"] if best else group.runs[0]
     run = assay.regrade(run.id, strict=True)
     result: assay.EvalCaseResult = assay.evaluate(case, "hi")
     result = await assay.aevaluate(case, assay.Observation("hi", usage=assay.Usage(1, 2)))
@@ -35,9 +39,9 @@ async def use(suite: assay.Suite, run: assay.Run, case: assay.EvalCase, store: a
     options = assay.RunOptions(repeat=3)
     text: str = assay.__version__
     print(score, prefer, refs, results, problems, origin, options, text, store)
-    assay.run(suite, repaet=3)  # type: ignore[call-arg]
-    assay.run(suite, repeat="3")  # type: ignore[arg-type]
-    assay.run(suite, gate="strikt")  # type: ignore[arg-type]
+    assay.run(suite, repaet=3)  # type: ignore[call-overload]
+    assay.run(suite, repeat="3")  # type: ignore[call-overload]
+    assay.run(suite, gate="strikt")  # type: ignore[call-overload]
     assay.Case("a", "Hi", tag=["x"])  # type: ignore[call-arg]
     assay.contains("x", negat=True)  # type: ignore[call-arg]
     assay.latency("1 s")  # type: ignore[arg-type]

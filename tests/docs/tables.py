@@ -39,7 +39,7 @@ from assay.model import (
 )
 from assay.model.accepted import AcceptedLoss
 from assay.model.evaluator import EvaluatorSpec, NegatableSpec
-from assay.model.options import RunOptions
+from assay.model.options import RequestOptions, RunOptions
 from assay.model.preference import PreferenceSettings
 from assay.registry import evaluators, targets
 from assay.service.schema import schema
@@ -117,6 +117,7 @@ COVERED: dict[type[Shape], tuple[type[Shape], ...]] = {
     target.TargetSpec: (TargetEntry, target.RateLimits),
     ChatTarget: (targets.get("openai"),),
     FunctionSpec: (),
+    RequestOptions: (RunOptions,),
 }
 #: Shapes with the keys of a replay line, which docs/observations.md has.
 REPLAYED = (ScriptedReply, ScriptedCall, ScriptedUsage)

@@ -46,7 +46,7 @@ def test_paths_and_options_are_those_of_the_command(place: Any) -> None:
     assert run.passed, run.report()
     assert run.summary.total_cases == 1
     with pytest.raises(UsageError, match="wrokers"):
-        assay.run("evals", target=answer, wrokers=3)  # type: ignore[call-arg]
+        assay.run("evals", target=answer, wrokers=3)  # type: ignore[call-overload]
 
 
 def test_run_works_inside_a_running_loop(place: Any) -> None:

@@ -16,7 +16,8 @@ from assay.cli import streams
 from assay.cli.report_output import ReportOutput
 from assay.engine.cancellation import Cancellation
 from assay.reporters.progress import Progress
-from assay.service import runs
+from assay.service import matrix, runs
+from assay.service.run_group import RunGroup
 
 
 def execute_run(
@@ -30,9 +31,10 @@ def execute_run(
         streams.stdout_redirected(),
     ):
         request = replace(request, hooks=runs.RunHooks(progress, cancellation, reports=True))
-        result = wait_for(lambda: progress.shown_while(runs.execute(request, options)))
+        result = wait_for(lambda: progress.shown_while(matrix.execute(request, options)))
     report_output.write(result)
-    runs.confirm_reports(result)
+    for run in result.runs if isinstance(result, RunGroup) else (result,):
+        runs.confirm_reports(run)
     raise SystemExit(result.exit_code)
 
 

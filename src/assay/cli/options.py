@@ -1,4 +1,4 @@
-"""Command-line options generated from the fields of RunOptions."""
+"""Command-line options generated from the fields of RequestOptions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 
 from assay.cli.completion import filters
 from assay.model.case_filter import parse_filter
-from assay.model.options import Interface, RunOptions, options_where, traits_of
+from assay.model.options import Interface, RequestOptions, options_where, traits_of
 from assay.wire.document import Document
 from assay.wire.validation import check
 from assay.wire.validation_context import ValidationContext
@@ -22,7 +22,7 @@ def run_options(interface: Interface) -> Callable[[Callable[..., Any]], Callable
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         for name in reversed(options_where(lambda option: interface in option.interfaces)):
-            function = _option(name, RunOptions.model_fields[name])(function)
+            function = _option(name, RequestOptions.model_fields[name])(function)
         return function
 
     return decorate
@@ -37,7 +37,7 @@ def given(values: dict[str, Any]) -> dict[str, Any]:
     }
     parse_filter(str(written.get("select", "")))  # shows each mistake at its column
     document = Document.unplaced("options", written)
-    for problem in check(RunOptions, document, (), written, ValidationContext())[1]:
+    for problem in check(RequestOptions, document, (), written, ValidationContext())[1]:
         raise click.UsageError(
             re.sub(r"^'(\w+)(?:\[\d+\])?'", lambda found: traits_of(found[1]).flag, problem.advice)
         )
@@ -45,7 +45,7 @@ def given(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _option(name: str, field: FieldInfo) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    traits = traits_of(name)
+    traits = traits_of(name, RequestOptions)
     flag = traits.flag
     text = field.description or ""
     kind = _value_type(field.annotation)
@@ -82,7 +82,7 @@ def _only_one(
 
 
 def _is_list(annotation: Any) -> bool:
-    return get_origin(annotation) is tuple
+    return get_origin(annotation) is tuple or any(map(_is_list, get_args(annotation)))
 
 
 def _value_type(annotation: Any) -> Any:

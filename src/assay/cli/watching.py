@@ -82,11 +82,17 @@ def _start(
 
 def _forecast(run: WatchedRun, paths: Sequence[str]) -> str:
     """How many trials there will be, and what they cost if that is known."""
+    options = dict(run.options)
+    targets = options.pop("target", ())
+    if len(targets) == 1:
+        (options["target"],) = targets
     try:
-        found = plan(PlanRequest(), paths, store=run.store, given=run.options)
+        found = plan(PlanRequest(), paths, store=run.store, given=options)
     except AssayError:  # the run reports what is wrong
         return count(len(paths), "path")
     trials = sum(suite.trials for suite in found.suites)
+    if len(targets) > 1:  # the run says what they cost
+        return f"{count(trials, 'trial')} of each target"
     cost = "" if found.cost_usd is None else f", about {money(found.cost_usd)}"
     return count(trials, "trial") + cost
 

@@ -28,9 +28,10 @@ class Cancellation:
         self.requests = 0
         #: The reason for the stop, which the run records.
         self.note = ""
-        self.is_observed = False
+        self._observed = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._on_request: Callable[[], None] = lambda: None
+        self._children: list[Cancellation] = []
 
     def request(self, note: str = "", times: int | None = None) -> None:
         """With `times`, only as often as it was not requested yet."""
@@ -41,15 +42,29 @@ class Cancellation:
             self.note = self.note or note
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._on_request)
+        for child in self._children:
+            child.request(note, self.requests)
+
+    def child(self) -> Cancellation:
+        """A cancellation of one run of a group; requests of this one reach it too."""
+        made = Cancellation()
+        self._children.append(made)
+        made.request(self.note, self.requests)
+        return made
+
+    @property
+    def is_observed(self) -> bool:
+        """Does a run react to the cancellation?"""
+        return self._observed or any(child.is_observed for child in self._children)
 
     @contextmanager
     def observed(self) -> Iterator[None]:
         """While a run reacts to the cancellation; at other times the caller has to stop itself."""
-        self.is_observed = True
+        self._observed = True
         try:
             yield
         finally:
-            self.is_observed = False
+            self._observed = False
 
     def connect(self, on_request: Callable[[], None]) -> None:
         """Call `on_request` in the running loop at every request; at once if already requested."""

@@ -51,6 +51,7 @@ class RunSpec(msgspec.Struct, frozen=True):
     their trials themselves. With `describe_live`, its workers also ask live targets.
     `targets` are the only targets and judges that may be called by name; None allows all.
     With `reports` the run is recorded as unreported, for the caller to report it.
+    `group` is the id that the runs of several targets share, and `notes` are added to its result.
     """
 
     settings: Settings
@@ -82,6 +83,8 @@ class RunSpec(msgspec.Struct, frozen=True):
     started_by: str = ""
     reports: bool = False
     origin: Mapping[str, str] = {}
+    group: str | None = None
+    notes: tuple[str, ...] = ()
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     def plan(self) -> Plan:

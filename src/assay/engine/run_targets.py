@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -77,6 +77,11 @@ class RunTargets:
         return self.target_of(PlannedCase(0, index, case, 1)).name
 
     @property
+    def known(self) -> Iterable[RetryingTarget]:
+        """All targets looked up so far."""
+        return self._targets.values()
+
+    @property
     def names(self) -> list[str]:
         """The names of all targets looked up so far, sorted."""
         return sorted({target.name for target in self._targets.values()})
@@ -133,10 +138,10 @@ def target_name(case: EvalCase, options: RunOptions, settings: Settings) -> str:
 
 def only_target(settings: Settings) -> str:
     """The name of the configured target, if there is no other; raises UsageError otherwise."""
-    targets = settings.config.targets
-    if len(targets) == 1:
-        return targets[0].name
-    known = ", ".join(target.name for target in targets)
+    names = settings.target_names
+    if len(names) == 1:
+        return names[0]
+    known = ", ".join(names)
     hint = f"known: {known}" if known else "for example python:my_agent:answer"
     problem = "no target is named: give --target, or target= in Python"
     advice = "" if known else ", or list one under 'targets' in assay.yaml"

@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from assay.engine.in_step import Place
 from assay.engine.live_pieces import RemoteTrials
 from assay.engine.losses import LostCase
 from assay.engine.plan import TIERS, Plan, PlannedCase, Trial
@@ -26,6 +27,7 @@ from assay.engine.run_spec import RunSpec
 from assay.engine.sequential_stop import SequentialStop
 from assay.engine.trial import FinishedTrial, TrialRunner
 from assay.engine.trial_writer import TrialWriter
+from assay.errors import AssayError
 from assay.model.case import Tier
 from assay.model.events import Notice, TrialFinished
 from assay.model.options import RunOptions
@@ -52,11 +54,17 @@ _START_TOGETHER = 10
 Work = Callable[[Trial], Awaitable[None]]
 
 
+class Spending(msgspec.Struct):
+    """What was spent so far, by all runs that share a budget."""
+
+    usd: float = 0.0
+
+
 class Tally(msgspec.Struct):
     """The counts that decide whether to continue."""
 
     options: RunOptions
-    cost_usd: float = 0.0
+    spending: Spending
     failures: int = 0
     failed_trials: dict[int, int] = {}
     unreachable: dict[str, int] = {}
@@ -67,7 +75,7 @@ class Tally(msgspec.Struct):
         return self.options.budget_usd is not None or self.options.max_failures is not None
 
     def count(self, trial: TrialRecord | TrialFacts, repeats: int) -> None:
-        self.cost_usd += (trial.cost_usd or 0.0) + (trial.judge_cost_usd or 0.0)
+        self.spending.usd += (trial.cost_usd or 0.0) + (trial.judge_cost_usd or 0.0)
         if trial.outcome != "failed" or trial.confirms:
             return
         failed = self.failed_trials.get(trial.position, 0) + 1
@@ -85,7 +93,7 @@ class Tally(msgspec.Struct):
         The limit of failures does not keep lost cases from being asked again.
         """
         budget, max_failures = self.options.budget_usd, self.options.max_failures
-        if budget is not None and self.cost_usd >= budget:
+        if budget is not None and self.spending.usd >= budget:
             return f"the budget of ${budget:g} is spent"
         if max_failures is not None and self.failures >= max_failures and not confirming:
             return f"{count(self.failures, 'case')} failed, and max-failures is {max_failures}"
@@ -96,7 +104,10 @@ class Tally(msgspec.Struct):
 
 
 class Runner:
-    """Runs the remaining trials of a plan. `live` is false if all answers are recorded ones."""
+    """Runs the remaining trials of a plan. `live` is false if all answers are recorded ones.
+
+    Other runs may share the `spending`, and are kept in step by the `place`.
+    """
 
     def __init__(
         self,
@@ -107,13 +118,15 @@ class Runner:
         *,
         workers: int,
         live: bool,
+        spending: Spending,
+        place: Place,
         remote: RemoteTrials | None = None,
     ) -> None:
         #: Asks the trials, if this process does not ask them itself.
         self._remote = remote
-        self._plan, self.trials, self._workers, self._live = plan, trials, workers, live
+        self._plan, self.trials, self.workers, self._live = plan, trials, workers, live
         self._store, self._listen, self._cancellation = spec.store, spec.listen, spec.cancellation
-        self._tally = Tally(plan.options)
+        self._tally, self._place = Tally(plan.options, spending), place
         self._lanes: list[asyncio.Task[None]] = []
         #: By position and repeat.
         self._in_flight: dict[tuple[int, int], PlannedCase] = {}
@@ -133,6 +146,14 @@ class Runner:
         #: Why the comparison is decided, so that the rest need not be asked; empty if it is not.
         self.decided = "" if sequential_stop is None else sequential_stop.reason
 
+    def restore(self) -> None:
+        """Count the costs and failures of earlier processes of this run."""
+        if not self._tally.has_limits:
+            return
+        for trial in self._store.facts(self.trials.run_id):
+            if trial.outcome != "skipped" and trial.final:
+                self._tally.count(trial, self._plan.at(trial.position).repeats)
+
     async def run(self, confirm: Callable[[], Awaitable[None]]) -> RunStatus:
         """Run every trial that is not in the store yet; returns how the run ended.
 
@@ -140,7 +161,7 @@ class Runner:
         on them.
         """
         self._cancellation.connect(self._on_cancellation)
-        self._restore_tally()
+        self._check_limits()
         *deterministic, rubric = TIERS
         await self._run_phase(self._remaining(deterministic), self._run_trial)
         if any(suite.tier == rubric for suite in self._plan.suites):
@@ -156,15 +177,6 @@ class Runner:
             self.gave_up = ""  # it made no difference
         return "interrupted" if self.stopped or self.gave_up else "finished"
 
-    def _restore_tally(self) -> None:
-        """Count the costs and failures of earlier processes of this run."""
-        if not self._tally.has_limits:
-            return
-        for trial in self._store.facts(self.trials.run_id):
-            if trial.outcome != "skipped" and trial.final:
-                self._tally.count(trial, self._plan.at(trial.position).repeats)
-        self._check_limits()
-
     async def ask_again(self, losses: Sequence[LostCase]) -> None:
         """Ask lost cases again: in each round, the next time every one that is not settled.
 
@@ -173,7 +185,7 @@ class Runner:
         """
         asked: set[tuple[int, int]] = set()
         while left := [trials for loss in losses if (trials := self._reasks_left(loss, asked))]:
-            if self.gave_up or self.stopped:
+            if self._is_over(confirming=True):
                 for trial in chain.from_iterable(left):
                     await self.skip_reask(*trial, self.gave_up or "the run was stopped")
                 return
@@ -194,7 +206,8 @@ class Runner:
         self, remote: RemoteTrials, trials: Iterator[Trial], *, confirms: bool = False
     ) -> None:
         """Count the trials that workers have asked and saved."""
-        asked = remote.ask(trials, lambda: self.stopped or bool(self.gave_up), confirms=confirms)
+        is_over = partial(self._is_over, confirming=confirms)
+        asked = remote.ask(trials, is_over, confirms=confirms)
         async with aclosing(asked) as saved:
             async for planned, finished in saved:
                 self._last_answer = asyncio.get_running_loop().time()
@@ -251,12 +264,16 @@ class Runner:
         """Lanes that do the work on trials, or one that lets workers ask them."""
         if self._remote is not None:
             return [self._ask_remotely(self._remote, trials, confirms=confirms)]
-        return [self._lane(trials, work, unasked) for _ in range(self._workers)]
+        return [self._lane(trials, work, unasked, confirms=confirms) for _ in range(self.workers)]
 
-    async def _lane(self, trials: Iterator[Trial], work: Work, unasked: list[Trial]) -> None:
+    async def _lane(
+        self, trials: Iterator[Trial], work: Work, unasked: list[Trial], *, confirms: bool = False
+    ) -> None:
         """Do the work on one trial after the other; one that was taken too late is `unasked`."""
         for trial in trials:
-            if self.stopped or self.gave_up:
+            if not confirms:
+                await self._place.turn()
+            if self._is_over(confirming=confirms):
                 unasked.append(trial)
                 return
             await work(trial)
@@ -277,8 +294,7 @@ class Runner:
                     if number >= _START_TOGETHER:
                         await asyncio.sleep(0)
         except BaseExceptionGroup as errors:
-            # Several lanes may hit the same error, such as a full disk: one of them is enough.
-            raise _first(errors) from None
+            raise first_of(errors) from None
         finally:
             watcher.cancel()
             # Break reference cycles: both refer to this runner, and through the task group to the
@@ -347,11 +363,17 @@ class Runner:
     def _saved(self, finished: FinishedTrial) -> None:
         self.report(finished.record, cached=finished.cached)
 
+    def _is_over(self, *, confirming: bool = False) -> bool:
+        """Is nothing more to be asked? Another run may have spent the rest of the budget."""
+        self._check_limits(confirming=confirming)
+        return self.stopped or bool(self.gave_up)
+
     def _check_limits(self, *, confirming: bool = False) -> None:
         """Give up if the tally says so."""
         reason = "" if self.gave_up else self._tally.reason_to_stop(confirming=confirming)
         if reason:
             self.gave_up = reason
+            self._place.leave()
             self._stop_workers()
             self._listen(Notice(f"stopped asking: {reason}"))
 
@@ -366,6 +388,7 @@ class Runner:
         if self._sequential_stop is not None and not self.decided:
             self.decided = self._sequential_stop.add(record)
             if self.decided:
+                self._place.leave()
                 self._listen(Notice(f"stopped asking: {self.decided}"))
 
     async def _record_unasked(self, taken: list[Trial], rest: Iterator[Trial]) -> None:
@@ -414,10 +437,12 @@ class Runner:
         if not self.stopped:
             self._stop_workers()
         self.stopped = True
+        self._place.leave()
         if self._cancellation.requests > 1:
             self._cancel()
         else:
-            self._listen(Notice(f"stopping: trials in flight have {GRACE_SECONDS:g} s to finish"))
+            text = f"stopping: trials in flight have {GRACE_SECONDS:g} s to finish"
+            self._listen(Notice(text, of_group=True))
             loop.call_later(GRACE_SECONDS, self._cancel)
 
     def _stop_workers(self) -> None:
@@ -429,6 +454,9 @@ class Runner:
             lane.cancel()
 
 
-def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+def first_of(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The first error of a task group: several tasks may fail for the same reason."""
     first = errors.exceptions[0]
-    return _first(first) if isinstance(first, BaseExceptionGroup) else first
+    if isinstance(first, BaseExceptionGroup) and not isinstance(first, AssayError):
+        return first_of(first)
+    return first

@@ -1,20 +1,22 @@
-"""Session: a run from its plan to its result."""
+"""Session: a run from its plan to its result, or several runs that are kept in step."""
 
 from __future__ import annotations
 
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import ExitStack, asynccontextmanager
 from datetime import datetime, timedelta
 from functools import partial
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from assay.engine.answer_notes import answer_notes
 from assay.engine.cancellation import watch
 from assay.engine.grading import Preparation
+from assay.engine.in_step import InStep
 from assay.engine.live_pieces import RemoteTrials
 from assay.engine.losses import MAX_CASES as MAX_REASKED
 from assay.engine.losses import LostCase, expected_cost, open_losses
@@ -24,7 +26,7 @@ from assay.engine.redaction import RedactedJudge, SecretFreeCache
 from assay.engine.resuming import check_cases, reopen
 from assay.engine.run_spec import FileHashes, RunEnding, RunSpec, headers_of, plan_of, project_path
 from assay.engine.run_targets import RunTargets, pool_for
-from assay.engine.runner import Runner
+from assay.engine.runner import Runner, Spending, first_of
 from assay.engine.sequential_stop import SequentialStop
 from assay.engine.streamed_suites import StreamedSuites
 from assay.engine.trial import TrialRunner
@@ -43,20 +45,80 @@ from assay.model.run import (
     timestamp,
 )
 from assay.model.run_result import RunResult
-from assay.ports import Resources, Target
+from assay.ports import Resources, Store, Target
 from assay.redaction import Redactor, redacted, redacting
 from assay.stats.sequential import Sequential
 from assay.suites.missing_programs import MissingPrograms
+from assay.targets.pool.retries import RetryingTarget
 from assay.targets.pool.target_pool import TargetPool
 from assay.text import count
 
 
-async def run(spec: RunSpec) -> RunResult:
-    """Ask and grade every case, record the results, and compare them with the baseline."""
-    plan = spec.plan()
-    pool = pool_for(spec.settings, spec.options, spec.judge, spec.targets, plan.workers)
-    async with pool:
-        return await _Session(spec, plan, pool).run()
+async def run(spec: RunSpec, spent_usd: float = 0.0) -> RunResult:
+    """Ask and grade every case, record the results, and compare them with the baseline.
+
+    `spent_usd` of the budget are spent by other runs.
+    """
+    (result,) = await run_together([spec], spent_usd=spent_usd)
+    return result
+
+
+async def run_together(
+    specs: Sequence[RunSpec],
+    announce: Callable[[Sequence[Plan]], None] = lambda plans: None,
+    spent_usd: float = 0.0,
+) -> list[RunResult]:
+    """Run several specs that differ in their targets, and keep them in step.
+
+    They share limits, and a budget of which `spent_usd` is spent. `announce` is called once all is
+    checked, before anything is recorded or asked.
+    """
+    first, redactor = specs[0], Redactor(specs[0].secrets)
+    plans = [spec.plan() for spec in specs]
+    pool = pool_for(first.settings, first.options, first.judge, first.targets, plans[0].workers)
+    shared = Shared(pool, redactor, InStep(), Spending(spent_usd), asyncio.Lock())
+    with redacting(lambda: redactor):
+        async with pool:
+            sessions = [_Session(s, plan, shared) for s, plan in zip(specs, plans, strict=True)]
+            for session in sessions:
+                session.prepare()
+            announce(plans)
+            with ExitStack() as leases:
+                _begin(sessions, first.store, leases)
+                return await _run_all(sessions)
+
+
+def _begin(sessions: Sequence[_Session], store: Store, leases: ExitStack) -> None:
+    """Record the runs as running: new ones all together, or none."""
+    for session in sessions:
+        leases.enter_context(store.lease(session.record.id))
+    if new := [session.record for session in sessions if session.spec.resumed is None]:
+        store.begin(*new)
+    for session in sessions:
+        if session.spec.resumed is not None:
+            session.record = reopen(store, session.record.id, session.spec.started_by)
+    for session in sessions:
+        session.make_ready()
+
+
+async def _run_all(sessions: Sequence[_Session]) -> list[RunResult]:
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(session.run()) for session in sessions]
+    except BaseExceptionGroup as errors:
+        raise first_of(errors) from None
+    return [task.result() for task in tasks]
+
+
+class Shared(NamedTuple):
+    """What the runs of a group share."""
+
+    pool: TargetPool
+    redactor: Redactor
+    in_step: InStep
+    spending: Spending
+    #: Held by the run whose streamed suites are graded, which takes all processors.
+    streaming: asyncio.Lock
 
 
 @asynccontextmanager
@@ -71,14 +133,20 @@ async def _watched(spec: RunSpec, run_id: str) -> AsyncIterator[None]:
 class _Session:
     """One run with all its targets and judges."""
 
-    def __init__(self, spec: RunSpec, plan: Plan, pool: TargetPool) -> None:
-        self.spec, self.plan, self.pool = spec, plan, pool
+    #: The record of the run, once it is prepared.
+    record: RunRecord
+    _runner: Runner
+
+    def __init__(self, spec: RunSpec, plan: Plan, shared: Shared) -> None:
+        self.spec, self.plan, self._shared = spec, plan, shared
+        self.pool, self.redactor = shared.pool, shared.redactor
         self._began, self._began_monotonic = spec.now(), time.monotonic()
-        self.redactor = Redactor(spec.secrets)
-        self.run_targets = RunTargets(spec, pool)
+        self._place = shared.in_step.join()
+        self.run_targets = RunTargets(spec, self.pool)
         self.cache = SecretFreeCache(spec.store, self.redactor) if spec.options.cache else None
         self.preparation = Preparation(Resources(self._judge, spec.sources, self.cache))
-        self.notes: list[str] = []
+        self._judges: list[RetryingTarget] = []
+        self.notes: list[str] = list(spec.notes)
         self.streams = StreamedSuites(spec, plan, self.run_targets, self.redactor)
         #: Does the baseline have cases that still exist, but were not selected?
         self.narrowed = False
@@ -90,12 +158,8 @@ class _Session:
         """When the session began, plus the time since then on the monotonic clock."""
         return self._began + timedelta(seconds=time.monotonic() - self._began_monotonic)
 
-    async def run(self) -> RunResult:
-        redactor = self.redactor  # not `self`: a context may outlive the run
-        with redacting(lambda: redactor):
-            return await self._run()
-
-    async def _run(self) -> RunResult:
+    def prepare(self) -> None:
+        """Find everything that is wrong, before anything is recorded or asked."""
         spec = self.spec
         hashes = FileHashes(spec.suites if spec.resumed is None else ())
         try:
@@ -107,18 +171,24 @@ class _Session:
             raise
         if spec.resumed is not None:
             check_cases(spec.resumed, self.plan, self.preparation.grader, spec.store)
-        record = spec.resumed or self._new_record(hashes)
-        with spec.store.lease(record.id):
-            if spec.resumed is None:
-                spec.store.begin(record)
-            else:
-                record = reopen(spec.store, record.id, spec.started_by)
-            runner = self._runner(record)
+        self.record = spec.resumed or self._new_record(hashes)
+
+    def make_ready(self) -> None:
+        """Count what earlier processes of the run have spent, before any run of the group asks."""
+        self._runner = self._make_runner(self.record)
+        self._runner.restore()
+
+    async def run(self) -> RunResult:
+        """Ask what is left, compare, and end the run, whose lease the caller holds."""
+        spec, record, runner = self.spec, self.record, self._runner
+        try:
             with spec.cancellation.observed():
                 async with _watched(spec, record.id):
                     status = await self._ask(runner, record)
                 comparison = None if runner.stopped else self._compare(record)
             return self._finish(record, runner, status, self._without_unselected(comparison))
+        finally:
+            self._place.leave()
 
     def _preflight(self) -> None:
         """Select the cases, and find everything that is wrong before the first one is asked."""
@@ -160,6 +230,7 @@ class _Session:
             options=self.redactor.json(spec.options.shown()),
             environment=self.redactor.json(environment),
             suites=headers_of(spec, self.plan, self.run_targets.target_name_of, hashes.of),
+            group=spec.group,
         )
 
     def _new_id(self) -> str:
@@ -169,7 +240,7 @@ class _Session:
         after = id_time_ms(newest[0].id) if newest else None
         return new_run_id(began_ms if after is None else max(began_ms, after + 1), secrets.randbits)
 
-    def _runner(self, record: RunRecord) -> Runner:
+    def _make_runner(self, record: RunRecord) -> Runner:
         spec = self.spec
         trials = TrialRunner(
             record.id,
@@ -182,7 +253,8 @@ class _Session:
             spec.now,
         )
         self.sequential_stop = self._sequential_stop(record)
-        workers = self.plan.workers or self.pool.workers
+        asked = (*self.run_targets.known, *self._judges)
+        workers = self.plan.workers or self.pool.workers_of(asked)
         remote = None
         if spec.executor and spec.describe_live and self.run_targets.is_live:
             remote = RemoteTrials(
@@ -195,6 +267,8 @@ class _Session:
             self.sequential_stop,
             workers=workers,
             live=self.run_targets.is_live,
+            spending=self._shared.spending,
+            place=self._place,
             remote=remote,
         )
 
@@ -222,7 +296,12 @@ class _Session:
         if planned is not None:  # re-asks are not planned
             done = min(done, planned)
         spec.listen(RunStarted(record.id, record.target, planned, done))
-        await self.streams.run(record, runner)
+        if self.run_targets.is_live and spec.describe_live is None:
+            self._place.begin(done, runner.workers)
+        else:
+            self._place.leave()  # the answers are recorded, or other processes ask
+        async with self._shared.streaming:
+            await self.streams.run(record, runner)
         for warning in self.streams.warnings:
             spec.listen(Notice(str(warning)))
         if note := self.streams.unused():
@@ -334,7 +413,9 @@ class _Session:
         return list(map(redacted, faults))
 
     def _judge(self, target: str | None, model: str | None) -> Target:
-        return RedactedJudge(self.pool.judge(target, model), self.redactor)
+        judge = self.pool.judge(target, model)
+        self._judges.append(judge)
+        return RedactedJudge(judge, self.redactor)
 
     def _add_note(self, note: str) -> None:
         """Add a note and report it at once, unless it is there already."""

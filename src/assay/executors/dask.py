@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import ExecutorError, UsageError
-from assay.executors.cluster import Cluster, windowed
+from assay.executors.windows import Cluster, windowed
 from assay.ports import WorkOrder
 from assay.work_orders import do, encoded, name_of, release
 
@@ -29,6 +29,8 @@ _QUIET = {"distributed.admin.large-graph-warning-threshold": "100 MB"}
 
 class Dask(Cluster):
     """Runs on a cluster of dask.distributed."""
+
+    scheme, port = "dask", 8786
 
     async def run(self, order: WorkOrder, pieces: Iterable[bytes]) -> AsyncGenerator[bytes, None]:
         async with _client(self._address, self._workers) as client:
@@ -103,7 +105,7 @@ async def _client(address: str, workers: int) -> AsyncIterator[Client]:
             )
         except OSError as error:
             found = f"the scheduler at {address} cannot be reached: {error}"
-            raise ExecutorError(found) from None
+            raise ExecutorError(f"{found}; check host and port, and whether it runs") from None
         try:
             await client.wait_for_workers(1, timeout=CONNECT_SECONDS)
         except TimeoutError:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from assay.errors import ExecutorError, UsageError
-from assay.executors.cluster import Cluster, windowed
+from assay.executors.windows import Cluster, windowed
 from assay.ports import WorkOrder
 from assay.work_orders import do, encoded
 
@@ -21,6 +21,8 @@ _RETRIES = 1
 
 class Ray(Cluster):
     """Runs on a cluster of Ray."""
+
+    scheme, port = "ray", 10001
 
     async def run(self, order: WorkOrder, pieces: Iterable[bytes]) -> AsyncGenerator[bytes, None]:
         async with _connected(self._address, self._workers) as ray:
@@ -71,9 +73,10 @@ async def _connected(address: str, workers: int) -> AsyncIterator[Any]:
     begin = partial(ray.init, **place, log_to_driver=False, logging_level=logging.CRITICAL)
     try:
         await asyncio.to_thread(begin)  # it takes seconds, and in the main thread it takes signals
-    except (OSError, RuntimeError, ValueError) as error:
+    except (OSError, RuntimeError, ValueError, ImportError) as error:
         found = f"the cluster at {address or 'this machine'} cannot be reached: {error}"
-        raise ExecutorError(found) from None
+        fix = "check host and port, and whether it wants a token (RAY_AUTH_MODE=token)"
+        raise ExecutorError(f"{found}; {fix}" if address else found) from None
     try:
         yield ray
     finally:

@@ -52,9 +52,10 @@ class PieceFinished(msgspec.Struct, frozen=True):
 
 
 class Notice(msgspec.Struct, frozen=True):
-    """A message for the user, redacted."""
+    """A message for the user, redacted; it may be about all runs of a group."""
 
     text: str
+    of_group: bool = False
 
     def __post_init__(self) -> None:
         force_setattr(self, "text", redacted(self.text))

@@ -68,6 +68,12 @@ _Entry = str | dict[str, Any]
 Texts = Annotated[
     tuple[Text, ...], BeforeValidator(_as_list, json_schema_input_type=Text | tuple[Text, ...])
 ]
+#: A text, or a list of texts; always a tuple when it is read.
+OneOrSeveral = Annotated[
+    tuple[Text, ...],
+    BeforeValidator(_as_list, json_schema_input_type=Text | tuple[Text, ...]),
+    Field(min_length=1),
+]
 Tiers = Annotated[
     tuple[Tier, ...], BeforeValidator(_as_list, json_schema_input_type=Tier | tuple[Tier, ...])
 ]
@@ -110,9 +116,11 @@ def Option(default: Any, meaning: str, *aliases: str, **traits: Any) -> Any:  # 
     return field
 
 
-def traits_of(name: str) -> OptionTraits:
-    """The traits of an option."""
-    found = next(m for m in RunOptions.model_fields[name].metadata if isinstance(m, OptionTraits))
+def traits_of(name: str, shape: type[RunOptions] | None = None) -> OptionTraits:
+    """The traits of an option of a run, or of another shape."""
+    found = next(
+        m for m in (shape or RunOptions).model_fields[name].metadata if isinstance(m, OptionTraits)
+    )
     return found._replace(flag="--" + (found.flag or name).replace("_", "-"))
 
 
@@ -271,6 +279,19 @@ class RunOptions(Shape):
     def shown(self) -> dict[str, Any]:
         """The options that were set, as recorded in results."""
         return self.model_dump(mode="json", exclude_defaults=True)
+
+
+class RequestOptions(RunOptions):
+    """The options of a request, which becomes one run for each of its targets."""
+
+    target: OneOrSeveral | None = Option(  # type: ignore[assignment]  # the run has one of them
+        None,
+        "The target to ask: its name, or one written inline. Several are compared.",
+        metavar="TARGET",
+        interfaces=("run",),
+        inherited_by=("rerun",),
+        plans=True,
+    )
 
 
 def narrowing(options: Mapping[str, Any]) -> str:

@@ -314,6 +314,5 @@ def is_unfinished(record: RunRecord) -> bool:
 def _targets(settings: Settings) -> frozenset[str]:
     """The targets that the server's configuration names: no others may be called."""
     config = settings.config
-    named = {entry.name for entry in config.targets}
-    named |= {name for name in (config.judge, config.defaults.target) if isinstance(name, str)}
-    return frozenset(named)
+    named = {*settings.target_names, *(config.defaults.target or ())}
+    return frozenset(named | ({config.judge} if isinstance(config.judge, str) else set()))

@@ -19,7 +19,7 @@ import msgspec
 
 from assay.blocking import wait_for
 from assay.engine.provenance import environment_of
-from assay.errors import AssayError, ConfigError, EvalFileErrors, NotInStore
+from assay.errors import AssayError, ConfigError, EvalFileErrors, NotInStore, StoreError
 from assay.model.target import Need, TargetSpec
 from assay.ports import Executor, WorkOrder
 from assay.redaction import Redactor
@@ -161,7 +161,7 @@ def _targets(settings: Settings, only: str | None, probe: Probe) -> Iterator[Fin
     if only is not None:
         yield from _target("target", only, partial(pool.spec, only), probe)
         return
-    names = [entry.name for entry in settings.config.targets]
+    names = settings.target_names
     for name in names:
         yield from _target("target", name, partial(pool.spec, name), probe)
     try:
@@ -272,10 +272,18 @@ def _executor(settings: Settings, url: str, name: str | None) -> Iterator[Findin
         return
     try:
         found = order_to_check(settings, url, name)
-        if found is None:
-            yield Finding("executor", name, "ok", "it works on this machine")
-            return
+    except AssayError as error:
+        yield from _error_findings("executor", name, error)
+        return
+    if found is None:
+        yield Finding("executor", name, "ok", "it works on this machine")
+        return
+    try:
         workers = wait_for(lambda: _workers(*found))
+    except StoreError as error:
+        fix = "its password comes from the environment there: set PGPASSWORD or ASSAY_STORE"
+        yield Finding("executor", name, "problem", f"a worker cannot use {error}", fix, 3)
+        return
     except AssayError as error:
         yield from _error_findings("executor", name, error)
         return

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 from assay.errors import UsageError
+from assay.model.group_result import GroupResult
 from assay.model.result import CaseResult
 from assay.model.run_result import RunResult
 from assay.redaction import cut
@@ -17,6 +18,7 @@ from assay.text import percent, printable
 MAX_SHOWN = 20
 _MAX_TEXT = 300
 _HEADS = ("Suite", "Passed", "Failed", "Errored", "Skipped", "Pass rate", "95 % interval")
+_TARGET_HEADS = ("Target", *_HEADS[1:], "Best")
 _FAILED = ("Case", "Outcome", "Score", "Why", "Response")
 
 
@@ -34,6 +36,25 @@ def html_of(run: RunResult) -> str:
     if len(failed) > MAX_SHOWN:
         parts.append(f"<p>Only the first {MAX_SHOWN} are shown: run.report() has all.</p>")
     return "<div>" + "".join(parts) + "</div>"
+
+
+def html_of_group(group: GroupResult) -> str:
+    """The group as a table with a row for each target, then what to know about it."""
+    rows = [
+        (
+            target.target,
+            *map(str, (target.passed, target.judged - target.passed)),
+            *map(str, (target.errored, target.skipped)),
+            "" if target.rate is None else percent(target.rate.estimate),
+            "" if target.rate is None else _interval(target.rate.to_dict()),
+            "best" if target.best else "",
+        )
+        for target in group.comparison.targets
+    ]
+    verdict = "passed" if group.exit_code == 0 else "failed"
+    notes = "".join(f"<p>{_text(note)}</p>" for note in group.comparison.notes)
+    head = f"<p><b>{verdict}</b> {_text(group.id)}</p>"
+    return f"<div>{head}{_table(_TARGET_HEADS, rows)}{notes}</div>"
 
 
 def rows_of(run: RunResult) -> Iterator[dict[str, Any]]:

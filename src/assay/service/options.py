@@ -19,6 +19,9 @@ from assay.wire.shape import Shape
 from assay.wire.validation import check
 from assay.wire.validation_context import ValidationContext
 
+#: The environment variable with the default targets.
+TARGETS = "ASSAY_TARGET"
+
 
 def options_of(
     given: dict[str, Any],
@@ -29,10 +32,13 @@ def options_of(
     """By precedence: given, of the earlier run, environment, assay.yaml.
 
     A `derived` run does not inherit all options of the earlier run; a resumed run (None) does.
+    There is no default target if there are several.
     """
     defaults = settings.config.defaults
-    known = {name: getattr(defaults, name) for name in defaults.model_fields_set}
+    known = {name: getattr(defaults, name) for name in defaults.model_fields_set - {"target"}}
     known |= _environment()
+    if len(targets := default_targets(settings)) == 1:
+        (known["target"],) = targets
     if earlier is not None:
         known |= earlier.options if derived is None else inherited(earlier.options, derived)
         _check_complete(earlier, known.keys() - given.keys())
@@ -42,6 +48,13 @@ def options_of(
     if options is None or problems:
         raise UsageError(_joined(problems))
     return options
+
+
+def default_targets(settings: Settings) -> tuple[str, ...]:
+    """The targets that a run asks if none is given, by the environment or assay.yaml."""
+    if text := environment([TARGETS]).get(TARGETS):
+        return tuple(text.split(","))
+    return settings.config.defaults.target or ()
 
 
 def inherited(options: Mapping[str, Any], derived: DerivedRun) -> dict[str, Any]:
@@ -56,7 +69,7 @@ def _joined(problems: Iterable[Problem]) -> str:
 
 def _environment() -> dict[str, Any]:
     """Options in the environment, such as ASSAY_WORKERS; lists are separated by commas."""
-    names = [name for name in RunOptions.model_fields if name not in OVERRIDES]
+    names = [name for name in RunOptions.model_fields if name not in (*OVERRIDES, "target")]
     found = environment(f"ASSAY_{name.upper()}" for name in names)
     values: dict[str, Any] = {}
     for name in names:

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, suppress
-from itertools import islice
 from typing import Any
 
 import msgspec
 
-from assay.comparison.outcomes import find_run, newest_first, outcomes_of, stored
+from assay.comparison.outcomes import find_run, outcomes_of, stored
 from assay.comparison.pairs import pair
 from assay.engine.plan import Plan
-from assay.engine.run_spec import project_path
 from assay.errors import AssayError, UsageError
 from assay.model.case import EvalCase
 from assay.model.comparison import CaseOutcome, comparable
 from assay.model.options import WORKERS
 from assay.model.result import JUDGED
-from assay.model.run import RunRecord, TrialFacts, positions_of
+from assay.model.run import RunRecord, TrialFacts
 from assay.model.trials import by_case, repeats_of
 from assay.ports import Store
 from assay.service import eval_files
+from assay.service.costs import SuiteCost, suite_costs
 from assay.service.eval_files import Paths, as_paths
 from assay.service.options import options_of
 from assay.service.project import project, working_directory
@@ -41,8 +40,6 @@ from assay.targets.pool.target_pool import TargetPool
 
 #: The assumed share of cases that change between two runs.
 DISCORDANT = 0.2
-#: At most this many runs are searched for one that had a suite.
-_MAX_RUNS = 500
 
 
 class NoiseModel(msgspec.Struct, frozen=True):
@@ -56,27 +53,6 @@ class NoiseModel(msgspec.Struct, frozen=True):
     source: str
     cases: int | None = None
     graded: bool = False
-
-
-class SuiteCost(msgspec.Struct, frozen=True):
-    """What a suite costs, estimated from the last run that had it; None if there is none."""
-
-    file: str
-    cases: int
-    trials: int
-    run_id: str | None = None
-    cost_usd: float | None = None
-    duration_ms: float | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "file": self.file,
-            "cases": self.cases,
-            "trials": self.trials,
-            "runId": self.run_id,
-            "costUsd": self.cost_usd,
-            "durationMs": self.duration_ms,
-        }
 
 
 class PlanRequest(msgspec.Struct, frozen=True):
@@ -214,7 +190,7 @@ def plan(
         repeat = {"repeat": request.repeat} if request.repeat else {}
         options = options_of({**(given or {}), **repeat}, settings, None)
         chosen = Plan(eval_files.load(paths), options).select()
-        costs = _costs(chosen, settings, opened)
+        costs = suite_costs(chosen, settings, opened)
         asked = [planned.case for planned in chosen if planned.case.skip is None]
         workers = options.workers or _workers(asked, chosen, settings)
         return Forecast(request, noise_model, request.cases or len(asked), costs, workers)
@@ -222,8 +198,8 @@ def plan(
 
 def _workers(asked: Iterable[EvalCase], chosen: Plan, settings: Settings) -> int:
     """How many trials run concurrently, given the settings of suites and targets."""
-    targets = settings.config.targets
-    only = targets[0].name if len(targets) == 1 else None
+    targets = settings.target_names
+    only = targets[0] if len(targets) == 1 else None
     names = {chosen.options.target or case.target or only for case in asked}
     default = chosen.workers or WORKERS
     allowed = [_workers_of_target(name, settings) or default for name in names if name]
@@ -329,60 +305,3 @@ def _with_baseline(record: RunRecord, noise: _NoiseSamples, store: Store) -> Noi
 def _comparable(before: CaseOutcome, now: CaseOutcome) -> bool:
     judged = before.outcome in JUDGED and now.outcome in JUDGED
     return judged and comparable(before.comparability, now.comparability)
-
-
-def _costs(chosen: Plan, settings: Settings, store: Store) -> tuple[SuiteCost, ...]:
-    trials = [0] * len(chosen.suites)
-    for planned in chosen:
-        trials[planned.suite] += 0 if planned.case.skip is not None else planned.repeats
-    files = [project_path(suite.file, settings) for suite in chosen.suites]
-    past = _past_trials(set(files), store)
-    return tuple(
-        _cost(file, chosen.selected[index], trials[index], past.get(file))
-        for index, file in enumerate(files)
-    )
-
-
-def _cost(file: str, cases: int, trials: int, past: _PastTrial | None) -> SuiteCost:
-    if past is None:
-        return SuiteCost(file, cases, trials)
-    cost = None if past.cost_usd is None else past.cost_usd * trials
-    return SuiteCost(file, cases, trials, past.run_id, cost, past.duration_ms * trials)
-
-
-class _PastTrial(msgspec.Struct, frozen=True):
-    """The average cost and duration of a trial of a suite in a run."""
-
-    run_id: str
-    cost_usd: float | None
-    duration_ms: float
-
-
-def _past_trials(files: set[str], store: Store) -> dict[str, _PastTrial]:
-    """The averages of each suite, from the newest finished run that asked it."""
-    found: dict[str, _PastTrial] = {}
-    for record in islice(newest_first(store), _MAX_RUNS):
-        for index, header in enumerate(record.suites):
-            if header.file in files and header.file not in found and record.status == "finished":
-                average = _average(store, record.id, index)
-                if average is not None:
-                    found[header.file] = average
-        if len(found) == len(files):
-            break
-    return found
-
-
-def _average(store: Store, run_id: str, suite: int) -> _PastTrial | None:
-    trials, spent, costs = 0, 0.0, 0.0
-    priced = False
-    for trial in store.facts(run_id, positions_of(suite)):
-        if trial.outcome == "skipped" or trial.confirms:
-            continue
-        trials += 1
-        spent += trial.duration_ms
-        for cost in (trial.cost_usd, trial.judge_cost_usd):
-            if cost is not None:
-                costs, priced = costs + cost, True
-    if not trials:
-        return None
-    return _PastTrial(run_id, costs / trials if priced else None, spent / trials)

@@ -22,7 +22,6 @@ from assay.errors import AssayError, UsageError
 from assay.model.calibration import CalibrationState, JudgeUse
 from assay.model.events import Listener, Notice
 from assay.model.group_result import GroupResult
-from assay.model.observation import Usage
 from assay.model.options import RunOptions
 from assay.model.preference import Choice, JudgedPair, Preference, PreferenceJudge
 from assay.model.run import RunRecord
@@ -32,6 +31,7 @@ from assay.ports import Resources, Store, Target
 from assay.redaction import Redactor, redacted, redacting
 from assay.results import calibrations
 from assay.service.answer_pairs import AnsweredCases, AnsweredRun, PairToJudge
+from assay.service.costs import cost_of_calls
 from assay.service.groups import find_group
 from assay.service.options import options_of
 from assay.service.preference_labels import PairLabels
@@ -47,8 +47,8 @@ from assay.text import count, money
 
 #: The name and the type of the judge of preferences, where judges have an evaluator's.
 EVALUATOR = "preference"
-#: For the estimate of the cost: how many pairs are read, and how long texts are in tokens.
-_SAMPLED, _CHARACTERS_PER_TOKEN, _REPLY_TOKENS = 20, 4, 100
+#: How many pairs are read to estimate the cost.
+_SAMPLED = 20
 #: The choice between identical answers, about which no judge is asked.
 _IDENTICAL = Choice("tie", False, ("", ""))
 
@@ -214,9 +214,7 @@ class _Session:
         """The cost of all calls, by the length of some; None if the price is not known."""
         some = self._to_ask[:: max(len(self._to_ask) // _SAMPLED, 1)]
         lengths = [judge.length(self._cases.answers(pair)) for pair in some]
-        calls = 2 * len(self._to_ask)
-        tokens = sum(lengths) / len(lengths) / _CHARACTERS_PER_TOKEN * calls
-        return spec.price_of(Usage(round(tokens), _REPLY_TOKENS * calls))
+        return cost_of_calls(spec, lengths, 2 * len(self._to_ask))
 
     async def run(self, judge: AnswerJudge, workers: int, own: Sequence[str]) -> Preference:
         """Ask, and sum up; the judge is the model of the targets called `own`."""

@@ -23,18 +23,23 @@ from assay.service.report import report
 T = TypeVar("T")
 
 
-class _StoreHandle:
+class StoreHandle:
     """A store that is closed when this object is garbage collected."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         weakref.finalize(self, store.close)
 
+    @classmethod
+    def of(cls, store: Store) -> StoreHandle:
+        """The handle of a store, which is shared by all that read from it."""
+        return store if isinstance(store, cls) else cls(store)
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
 
-def _read(iterate: Callable[[], Iterator[T]], handle: _StoreHandle) -> Iterator[T]:
+def _read(iterate: Callable[[], Iterator[T]], handle: StoreHandle) -> Iterator[T]:
     """Iterate, and keep the store open for as long as the iterator exists."""
     yield from iterate()
 
@@ -55,7 +60,7 @@ class Run(RunResult, frozen=True, kw_only=True):
         `base` is the run that it is compared with, if that is not its baseline. The store is closed
         when the run, its copies, its suites and their iterators are gone.
         """
-        handle = _StoreHandle(store)
+        handle = StoreHandle.of(store)
         given: dict[str, Any] = asdict(result)
         given["suites"] = tuple(
             replace(

@@ -1,19 +1,26 @@
-"""The verbs of runs: run, resume, rerun failed cases, and regrade.
+"""A run of one target: run, resume, rerun failed cases, and regrade.
 
-CLI, server and Python API call only these. A run is put together here: eval files, options,
-the store, target and judge, and the baseline.
+It is put together here: eval files, options, the store, target and judge, and the baseline.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager, closing, suppress
 from datetime import UTC, date, datetime
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Unpack, cast
+from typing import Any, TypeVar, Unpack, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -32,6 +39,7 @@ from assay.errors import PluginError, StoreError, UsageError, error_for
 from assay.model.case import EvalCase, EvalSuite
 from assay.model.comparison import CaseRef, Comparison
 from assay.model.events import Listener, Notice
+from assay.model.group_result import GroupResult
 from assay.model.keywords import OptionKeys
 from assay.model.options import DerivedRun, RunOptions
 from assay.model.run import SELECTED, RunRecord
@@ -56,6 +64,7 @@ from assay.suites import snapshot
 from assay.suites.test_cases import is_reference, suite_of
 from assay.targets.pool.target_pool import TargetPool
 
+T = TypeVar("T")
 AnyTarget = str | Target | Callable[[Any], Any]
 Cases = Paths | EvalSuite | Iterable[EvalSuite] | EvalCase | Iterable[EvalCase]
 Baseline = str | os.PathLike[str] | RunResult
@@ -72,6 +81,8 @@ class RunHooks(msgspec.Struct, frozen=True):
     name: str = ""
     #: Does it write reports after the run, and then call `confirm_reports`?
     reports: bool = False
+    #: The hooks of each run of a group, by its target; None to report all of them as one.
+    of_target: Callable[[str], RunHooks] | None = None
 
 
 class RunRequest(msgspec.Struct, frozen=True):
@@ -93,65 +104,18 @@ class RunRequest(msgspec.Struct, frozen=True):
     #: The targets and judges that may be used; None allows all.
     targets: Collection[str] | None = None
     #: The run to compare with, as an object; otherwise the options name it.
-    baseline: RunResult | None = None
+    baseline: RunResult | GroupResult | None = None
     #: The cases to run; None for all. Such a run cannot be resumed.
     only: frozenset[CaseRef] | None = None
+    #: The targets of a group, if a list of them is given; then there is no `target`.
+    several: tuple[AnyTarget, ...] | None = None
+    #: May it become a group because the configuration has several targets?
+    expands: bool = True
 
     @property
     def earlier(self) -> str | None:
         """The run that this one takes its paths and options from."""
         return self.resume or self.rerun_failed or self.regrade
-
-
-@shows_keys
-def run(
-    cases: Cases,
-    *,
-    target: AnyTarget | None = None,
-    judge: AnyTarget | None = None,
-    store: str | None = None,
-    baseline: Baseline | None = None,
-    **options: Unpack[OptionKeys],
-) -> Run:
-    """Ask a target every case, grade what it did, and record it.
-
-    `cases` are suites or cases, or paths to load them from. `target` is the name of a target, one
-    written inline, a function or a Target, and so is `judge`. `store` is the URL of a store,
-    `baseline` a Run or what the command accepts. All other `options` are those of RunOptions.
-    """
-    request = RunRequest(cases, target, judge, store)
-    return wait_for(lambda: _run(*_with_baseline(baseline, request, options)))
-
-
-async def _run(request: RunRequest, options: Mapping[str, Any]) -> Run:
-    async with separate(request.target) as asked, separate(request.judge) as judging:
-        return await _shown(replace(request, target=asked, judge=judging), options)
-
-
-async def _shown(request: RunRequest, options: Mapping[str, Any]) -> Run:
-    """Execute the run; a notebook shows its progress."""
-    progress = registry.imported("assay.reporters.notebook:progress_line", PluginError)()
-    if progress is None:
-        return await execute(request, options)
-    with closing(progress):
-        request = replace(request, hooks=replace(request.hooks, listen=progress))
-        run: Run = await progress.shown_while(execute(request, options))
-    return run
-
-
-@shows_keys
-async def arun(
-    cases: Cases,
-    *,
-    target: AnyTarget | None = None,
-    judge: AnyTarget | None = None,
-    store: str | None = None,
-    baseline: Baseline | None = None,
-    **options: Unpack[OptionKeys],
-) -> Run:
-    """`run` in a running event loop."""
-    request = RunRequest(cases, target, judge, store)
-    return await _shown(*_with_baseline(baseline, request, options))
 
 
 @shows_keys
@@ -166,22 +130,39 @@ def regrade(
 ) -> Run:
     """Grade the observations of a recorded run again, with today's evaluators: a new run."""
     request = RunRequest(cases, judge=judge, store=store, regrade=reference)
-    return wait_for(lambda: _run(*_with_baseline(baseline, request, options)))
+    return wait_for(lambda: _run(*with_baseline(baseline, request, options)))
 
 
-def _with_baseline(
-    baseline: Baseline | None, request: RunRequest, options: Mapping[str, Any]
+def with_baseline(
+    baseline: Baseline | GroupResult | None, request: RunRequest, options: Mapping[str, Any]
 ) -> tuple[RunRequest, Mapping[str, Any]]:
-    """The request and the options with the baseline, which is a run or names one."""
+    """The request and the options with the baseline, which is a run or group, or names one."""
     if baseline is None:
         return request, options
-    if isinstance(baseline, RunResult):
+    if isinstance(baseline, RunResult | GroupResult):
         return replace(request, baseline=baseline), {**options, "baseline": baseline.id}
     return request, {**options, "baseline": os.fspath(baseline)}
 
 
+async def _run(request: RunRequest, options: Mapping[str, Any]) -> Run:
+    async with separate(request.judge) as judging:
+        request = replace(request, judge=judging)
+        return await shown(request, lambda watched: execute(watched, options))
+
+
+async def shown(request: RunRequest, work: Callable[[RunRequest], Awaitable[T]]) -> T:
+    """Do the work of a request; a notebook shows its progress."""
+    progress = registry.imported("assay.reporters.notebook:progress_line", PluginError)()
+    if progress is None:
+        return await work(request)
+    with closing(progress):
+        request = replace(request, hooks=replace(request.hooks, listen=progress))
+        result: T = await progress.shown_while(work(request))
+    return result
+
+
 async def execute(request: RunRequest, given: Mapping[str, Any]) -> Run:
-    """Execute the run that a caller requested."""
+    """Execute the run of one target that a caller requested."""
     settings = project()
     settings.prepend_to_sys_path()
     store = open_store(settings, request.store)
@@ -195,12 +176,24 @@ async def execute(request: RunRequest, given: Mapping[str, Any]) -> Run:
 async def execute_in(
     settings: Settings, store: Store, request: RunRequest, given: Mapping[str, Any]
 ) -> RunResult:
-    """Execute the run with a store that stays open."""
+    """Execute the run of one target with a store that stays open."""
     spec = _run_spec(request, given, settings, store)
-    if spec.resumed is not None and spec.resumed.status == "finished":
-        spec.listen(Notice(f"the run {spec.resumed.id} is finished: only its reports were missing"))
-        return restored(spec.resumed, store, settings)
-    return await session.run(spec)
+    record = spec.resumed
+    if record is None:
+        return await session.run(spec)
+    if record.status == "finished":
+        spec.listen(Notice(f"the run {record.id} is finished: only its reports were missing"))
+        return restored(record, store, settings)
+    others = () if record.group is None else store.group(record.group)
+    return await session.run(spec, spent_by([r for r in others if r.id != record.id], spec))
+
+
+def spent_by(records: Iterable[RunRecord], spec: RunSpec) -> float:
+    """What other runs have spent of the budget of a run."""
+    if spec.options.budget_usd is None:
+        return 0.0
+    facts = (trial for record in records for trial in spec.store.facts(record.id))
+    return sum((trial.cost_usd or 0.0) + (trial.judge_cost_usd or 0.0) for trial in facts)
 
 
 def confirm_reports(run: Run) -> None:
@@ -214,7 +207,7 @@ def confirm_reports(run: Run) -> None:
         run.store.finish(record.id, record.status, record.finished_at or "", summary)
 
 
-def _check_request(request: RunRequest) -> None:
+def check_request(request: RunRequest) -> None:
     """Only one earlier run may be named. A bare `--resume` continues a begun `--rerun-failed`."""
     if request.resume and request.rerun_failed is not None:
         both = f"--resume {request.resume} and --rerun-failed {request.rerun_failed}"
@@ -224,15 +217,43 @@ def _check_request(request: RunRequest) -> None:
 def _run_spec(
     request: RunRequest, given: Mapping[str, Any], settings: Settings, store: Store
 ) -> RunSpec:
-    _check_request(request)
+    check_request(request)
     earlier = find_run(request.earlier, store) if request.earlier else None
-    options = selection.with_run(
+    options = run_options(request, given, settings, store, earlier)
+    base = find_base(request.baseline, options, store)
+    spec = with_suites(request, options, settings, store, earlier)
+    spec = with_work(with_base(spec, base), request.store or settings.config.store)
+    if request.resume is None:
+        return spec
+    named = earlier if request.resume else None
+    return replace(spec, resumed=resumable(spec, named, newest_first(store)))
+
+
+def run_options(
+    request: RunRequest,
+    given: Mapping[str, Any],
+    settings: Settings,
+    store: Store,
+    earlier: RunRecord | None,
+) -> RunOptions:
+    """The options of the run of one target."""
+    return selection.with_run(
         _options(request, given, settings, earlier),
         store,
         earlier=request.rerun_failed or request.regrade,
         resumes=request.resume == "",
     )
-    base, origin = _find_base(request.baseline, options, store), _origin(request, earlier)
+
+
+def with_suites(
+    request: RunRequest,
+    options: RunOptions,
+    settings: Settings,
+    store: Store,
+    earlier: RunRecord | None,
+) -> RunSpec:
+    """The spec with the suites, and the cases that are selected by results; without a baseline."""
+    origin = _origin(request, earlier)
     if request.only is not None:
         origin |= {SELECTED: _digest(request.only)}
     # A run based on another one looks its cases up, which a stream cannot do.
@@ -242,7 +263,6 @@ def _run_spec(
     seeds = Seeds(settings)
     warnings = python_suites.unchecked(suites, DefaultEvaluators(defaults), seeds)
     _report(list(warnings), request, options)
-    accepted = AcceptedLosses(settings.config.accepted, datetime.now(UTC).date())
     spec = RunSpec(
         settings=settings,
         suites=suites,
@@ -256,9 +276,6 @@ def _run_spec(
         defaults=defaults,
         sources={"seed": seeds.data, "snapshot": snapshot.capture(settings) or {}},
         secrets=frozenset(secrets_of(settings)),
-        compare=_comparer(options, settings, store, base),
-        base=base or (),
-        accepts=lambda ref: accepted.entry_for(ref) is not None,
         listen=request.hooks.listen,
         cancellation=request.hooks.cancellation or Cancellation(),
         started_by=request.hooks.name,
@@ -266,12 +283,18 @@ def _run_spec(
         origin=origin,
     )
     spec = selection.only_selected(_with_origin(spec))
-    spec = spec if request.only is None else selection.only_these(spec, request.only)
-    spec = with_work(spec, request.store or settings.config.store)
-    if request.resume is None:
-        return spec
-    named = earlier if request.resume else None
-    return replace(spec, resumed=resumable(spec, named, newest_first(store)))
+    return spec if request.only is None else selection.only_these(spec, request.only)
+
+
+def with_base(spec: RunSpec, base: Outcomes | None) -> RunSpec:
+    """The spec with a baseline, by the rules of its options."""
+    accepted = AcceptedLosses(spec.settings.config.accepted, datetime.now(UTC).date())
+    return replace(
+        spec,
+        compare=_comparer(spec.options, spec.settings, spec.store, base),
+        base=base or (),
+        accepts=lambda ref: accepted.entry_for(ref) is not None,
+    )
 
 
 def _options(
@@ -310,7 +333,9 @@ def _with_origin(spec: RunSpec) -> RunSpec:
     return spec
 
 
-def _find_base(run: RunResult | None, options: RunOptions, store: Store) -> Outcomes | None:
+def find_base(
+    run: RunResult | GroupResult | None, options: RunOptions, store: Store
+) -> Outcomes | None:
     """The baseline: the given run, or that of the options, which must exist already."""
     if isinstance(run, Run):  # it may be in another store
         return stored(run.record, run.store).not_empty()
@@ -338,7 +363,7 @@ def _comparer(
     return compare
 
 
-def _may_stream(request: RunRequest, options: RunOptions, settings: Settings) -> bool:
+def may_stream(request: RunRequest, options: RunOptions, settings: Settings) -> bool:
     """May large files be streamed? Only if answers are recorded and no option counts cases."""
     counted = (options.limit, options.shard, options.max_failures, options.budget_usd)
     if not request.stream or any(counted) or options.stop_when:
@@ -379,7 +404,7 @@ def _load(
     files: list[Path], request: RunRequest, options: RunOptions, settings: Settings
 ) -> Sequence[EvalSuite]:
     """Load eval files; warnings are reported, or raised if the run is strict."""
-    loaded = load_all(files, stream=_may_stream(request, options, settings), settings=settings)
+    loaded = load_all(files, stream=may_stream(request, options, settings), settings=settings)
     if error := error_for(loaded.problems):
         raise error
     unselected = [s for s in loaded.suites if options.tier and s.tier not in options.tier]

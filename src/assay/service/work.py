@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable
-from contextlib import suppress
+from contextlib import closing, suppress
 from importlib.util import find_spec
 from multiprocessing import get_all_start_methods
 from pathlib import Path
@@ -22,6 +22,7 @@ from assay.ports import Executor, Store, WorkOrder
 from assay.redaction import Redactor
 from assay.service.bundle import hash_of, packed
 from assay.service.secrets import secrets_of
+from assay.service.store import store_to_read
 from assay.service.workers import (
     LazyStore,
     RunOrder,
@@ -66,11 +67,7 @@ def with_work(job: RunSpec, url: str) -> RunSpec:
 
 def _check_remote(job: RunSpec, name: str, url: str, reason: str) -> None:
     """Raise UsageError if the workers of other machines cannot do this run."""
-    if not _is_shared(job.store):
-        raise UsageError(
-            f"the executor {name!r} needs a store in PostgreSQL: its workers save trials "
-            f"themselves, and {url.partition(':')[0]!r} is a store of this machine only"
-        )
+    _check_shared(job.store, name, url)
     if job.target is not None:
         reason = f"the target {job.target.name!r} is an object of this process"
     for suite in job.suites:
@@ -78,6 +75,14 @@ def _check_remote(job: RunSpec, name: str, url: str, reason: str) -> None:
             reason = f"{suite.name!r} is not in an eval file, which workers could read"
     if reason:
         raise UsageError(f"the executor {name!r} cannot do this run: {reason}")
+
+
+def _check_shared(store: Store, name: str, url: str) -> None:
+    if not _is_shared(store):
+        raise UsageError(
+            f"the executor {name!r} needs a store in PostgreSQL: its workers save trials "
+            f"themselves, and {url.partition(':')[0]!r} is a store of this machine only"
+        )
 
 
 def _default_executor() -> str:
@@ -162,15 +167,18 @@ class _Description(NamedTuple):
 def order_to_check(settings: Settings, url: str, name: str) -> tuple[Executor, WorkOrder] | None:
     """What checks the workers of an executor, written as for a run; None if it has none to check.
 
-    `url` is that of the store.
+    `url` is that of the store. Raises UsageError if no run could use them.
     """
     name, _, address = name.partition("://")
     chosen: Any = registry.executors.get(name)
+    executor = _placed(name, chosen, address, None)
     if not getattr(chosen, "remote", False):
         return None
+    with closing(store_to_read(settings, url)) as store:
+        _check_shared(store, name, url)
     order = _project_order(settings, url)
     _, described = _with_project(order, settings, make_checker, travels=bool(address))
-    return _placed(name, chosen, address, None), described
+    return executor, described
 
 
 def _registering() -> list[str]:

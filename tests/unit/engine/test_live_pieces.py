@@ -16,6 +16,8 @@ from assay.errors import UsageError
 from contract.postgres import Server
 from unit.conftest import Project
 
+pytestmark = pytest.mark.cluster
+
 CASES = 150
 AGENT = """
 import os, time
@@ -74,17 +76,31 @@ def cases_of(run: assay.Run) -> list[tuple[Any, ...]]:
     ]
 
 
-def test_a_live_run_on_a_cluster_gives_the_same_results(on_dask: Callable[..., assay.Run]) -> None:
+def check_same_results(on_cluster: Callable[..., assay.Run]) -> None:
     whole = assay.run("a.eval.yaml", target="python:agent:answer", executor="local")
     expected = asked()
     for file in Path("asked").iterdir():
         file.unlink()
-    found = on_dask(workers=8)
+    found = on_cluster(workers=8)
     assert cases_of(found) == cases_of(whole)
     assert asked() == expected
     processes = {file.name.split("-")[1] for file in Path("asked").iterdir()}
     assert len(processes) == 2
     assert found.exit_code == whole.exit_code
+
+
+def test_a_live_run_on_a_cluster_gives_the_same_results(on_dask: Callable[..., assay.Run]) -> None:
+    check_same_results(on_dask)
+
+
+@pytest.mark.full
+@pytest.mark.filterwarnings("default")  # Ray leaves sockets and files open
+def test_a_live_run_on_ray_gives_the_same_results(live: Project) -> None:
+    def run(**options: Any) -> assay.Run:
+        options |= {"executor": "ray", "workers_per_machine": 2}
+        return assay.run("a.eval.yaml", target="python:agent:answer", **options)
+
+    check_same_results(run)
 
 
 def test_limits_end_a_run_on_a_cluster(on_dask: Callable[..., assay.Run]) -> None:

@@ -13,7 +13,6 @@ from assay import registry
 from assay.errors import EvalFileErrors, FunctionError
 from assay.model.expectations import EVERYTHING, Expected
 from assay.model.message import Message, ToolCall
-from assay.service import runs
 from unit.conftest import invoke
 from unit.evaluator_calls import spec_of
 
@@ -80,7 +79,7 @@ def test_an_expectation_the_suite_reads_adds_nothing(
 
 def test_an_echoing_agent_no_longer_passes(project: Project) -> None:
     project.write("suite.yaml", suite("expected_output: Paris"))
-    result = runs.run("suite.yaml", target=lambda question: question)
+    result = assay.run("suite.yaml", target=lambda question: question)
     assert result.summary.failed == 1
 
 
@@ -104,7 +103,7 @@ def test_a_configured_default_replaces_an_added_one(project: Project) -> None:
         "suite.yaml", suite("expected_output: It is Paris.", "[{type: similarity, value: x}]")
     )
     evaluators = [{"type": "similarity"}]
-    result = runs.run("suite.yaml", target=lambda _: "It is Paris", evaluators=evaluators)
+    result = assay.run("suite.yaml", target=lambda _: "It is Paris", evaluators=evaluators)
     (case,) = result.suites[0].cases
     found = [(e.name, round(e.score or 0, 2)) for e in case.details.evaluators]
     assert found == [("similarity", 0.0), ("similarity_2", 0.92)]
@@ -180,7 +179,7 @@ def test_a_suite_made_in_python_is_reported_too(project: Project) -> None:
     )
     made = assay.Suite("cities", [case])
     with pytest.raises(EvalFileErrors) as refused:
-        runs.run(made, target=lambda question: "Paris", strict=True)
+        assay.run(made, target=lambda question: "Paris", strict=True)
     (problem,) = refused.value.problems
     assert (problem.code, problem.message[:2]) == ("unchecked-expectation", "a:")
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from assay.service import history, runs
+import assay
+from assay.service import history
 from assay.service.project import project as settings
 from assay.service.result import Run
 from assay.service.store import open_store
@@ -31,7 +32,7 @@ def run(project: Project, right: dict[str, int], *, case: dict[str, Any], **opti
     for name, part in (("a", ids[::2]), ("b", ids[1::2])):
         cases = [{"id": i, "input": i, "expected_output": "yes"} | case for i in part]
         project.write(f"{name}.yaml", json.dumps({"cases": cases}))
-    return runs.run(["a.yaml", "b.yaml"], target=answering(right), **options)
+    return assay.run(["a.yaml", "b.yaml"], target=answering(right), **options)
 
 
 RIGHT = {"c0": 3, "c1": 2, "c2": 0, "c3": 3}
@@ -103,7 +104,7 @@ def test_missing_verdicts_bound_the_pass_rate(project: Project) -> None:
             raise RuntimeError("no answer")
         return question
 
-    found = runs.run(["a.yaml", "b.yaml"], target=answer)
+    found = assay.run(["a.yaml", "b.yaml"], target=answer)
     bounds = {"judged": 1, "planned": 2, "worst": 0.5, "best": 1.0}
     assert found.statistics["coverage"] == bounds
     assert "(1 of 2 cases judged), so the pass rate lies between 50 % and 100 %" in found.report()

@@ -14,7 +14,7 @@ import preloaded_command
 from assay.errors import UsageError
 from assay.model.run_result import RunResult
 from assay.results import calibrations
-from assay.service import history, runs
+from assay.service import history
 from assay.service import labels as labels_file
 from assay.service.calibration import CalibrationSession
 from assay.stats.calibration import Confusion, corrected_rate, kappa, sensitivity, specificity
@@ -44,7 +44,7 @@ def agent(question: str) -> str:
 
 
 def run(**options: Any) -> RunResult:
-    return runs.run("suite.yaml", target=agent, **options)
+    return assay.run("suite.yaml", target=agent, **options)
 
 
 def truth(n: int) -> str:
@@ -271,7 +271,7 @@ def agentic(project: Project) -> Project:
     expected = {"criteria": "Names the degrees", "expected_output": "It is -4."}
     project.write("suite.yaml", json.dumps([case | expected | {"evaluators": evaluators}]))
     call = assay.ToolCall("get_weather", {"city": "Oslo"}, {"celsius": -4})
-    runs.run("suite.yaml", target=lambda question: assay.Observation("4 degrees", (call,)))
+    assay.run("suite.yaml", target=lambda question: assay.Observation("4 degrees", (call,)))
     return project
 
 
@@ -314,7 +314,7 @@ def test_reference_data_of_a_tier_is_shown(project: Project) -> None:
     case = {"id": "rb-1", "description": "d", "input": {"message": "How cold?"}}
     more = {"rubric": [dimension], "referenceData": {"celsius": -4}}
     project.write("get_weather.rubric.json", json.dumps([case | more]))
-    runs.run("get_weather.rubric.json", target=lambda question: "4")
+    assay.run("get_weather.rubric.json", target=lambda question: "4")
     (answer,) = CalibrationSession("mine.csv").unlabelled(1)
     assert json.loads(dict(answer.pieces)["truth"]) == {"celsius": -4}
 
@@ -323,7 +323,7 @@ def test_a_default_evaluator_of_the_run_is_shown(project: Project) -> None:
     config = {"judge": {"provider": "scripted", "replies": ['{"score": 1.0}']}}
     project.write("assay.yaml", json.dumps(config))
     project.write("suite.yaml", "[{id: a, input: 'How cold?', expected_output: '-4'}]")
-    runs.run("suite.yaml", target=lambda question: "4", evaluators=({"type": "llm_judge"},))
+    assay.run("suite.yaml", target=lambda question: "4", evaluators=({"type": "llm_judge"},))
     (answer,) = CalibrationSession("mine.csv").unlabelled(1)
     assert dict(answer.pieces)["reference"] == "-4"
 
@@ -466,7 +466,7 @@ def test_labels_with_and_without_their_suite_are_about_one_answer(judged: Projec
 
 def test_an_id_of_two_suites_needs_its_suite(judged: Project) -> None:
     Path("other.yaml").write_bytes(Path("suite.yaml").read_bytes())
-    runs.run(["suite.yaml", "other.yaml"], target=agent)
+    assay.run(["suite.yaml", "other.yaml"], target=agent)
     judged.write("l.csv", "id,label\nc1,pass\n")
     code, _, err = calibrate("l.csv")
     assert code == 2

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+import assay
 from assay.errors import UsageError
 from assay.model.run_result import RunResult
-from assay.service import runs
 from assay.service.baselines import set_baseline
 from assay.service.plan import PlanRequest, plan
 from assay.stats.planning import Variances, cases_needed, detectable_difference, score_cases_needed
@@ -37,7 +37,7 @@ def answering(wrong: Callable[[int, int], bool]) -> Callable[[str], dict[str, An
 
 
 def run(wrong: Callable[[int, int], bool], **options: Any) -> RunResult:
-    return runs.run("a.yaml", target=answering(wrong), **options)
+    return assay.run("a.yaml", target=answering(wrong), **options)
 
 
 def test_detectable_difference_and_needed_cases(project: Project) -> None:

@@ -227,7 +227,7 @@ def test_warnings_and_skipped_files_are_reported() -> None:
 def test_an_invalid_target_is_refused() -> None:
     write(*numbered(1))
     with pytest.raises(UsageError, match="int is not a target"):
-        assay.run("s.eval.jsonl", target=42)  # type: ignore[arg-type]
+        assay.run("s.eval.jsonl", target=42)  # type: ignore[call-overload]
 
 
 def test_two_targets_of_one_name_are_refused() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from assay.cli.trend import chart, draw
-from assay.service.runs import run
+from assay.service.matrix import run
 from assay.service.trends import Point, trend
 from assay.stats.proportions import wilson
 from unit.conftest import Project, invoke

@@ -9,8 +9,10 @@ import sys
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
+from msgspec.structs import replace
 
 import assay
 from assay.blocking import wait_for
@@ -389,7 +391,62 @@ def test_doctor_checks_a_cluster(
     assert state == "ok"
     assert re.fullmatch(r"reached [12] workers? on 1 machine: same version, .* written", message)
     assert found("local") == ("ok", "it works on this machine")
+    for wrong, words in {
+        "local://host:1": "the executor 'local' has no address",
+        "dask://host": "the address 'host' has no port: for example dask://host:8786",
+        "ray://host:": "for example ray://host:10001",
+        "dsk://host:1": "did you mean 'dask'?",
+    }.items():
+        state, message = found(wrong)
+        assert state == "problem"
+        assert words in message
     monkeypatch.setattr(dask, "CONNECT_SECONDS", 0.2)
     state, message = found(f"dask://127.0.0.1:{PORTS.start - 1}")
     assert state == "problem"
     assert "cannot be reached" in message
+
+
+def executor_finding(url: str, executor: str) -> doctor.Finding:
+    found = doctor.examine(store=url, executor=executor)
+    (finding,) = (each for each in found if each.area == "executor")
+    return finding
+
+
+def test_doctor_refuses_a_store_that_runs_could_not_use(streamed: Project, on_dask: str) -> None:
+    finding = executor_finding("sqlite:.assay/assay.db", on_dask)
+    assert (finding.state, finding.exit_code) == ("problem", 2)
+    assert "needs a store in PostgreSQL" in finding.message
+    assert not Path(".assay/assay.db").exists()
+
+
+def test_doctor_says_that_workers_cannot_use_the_store(
+    streamed: Project, on_dask: str, url: str, postgres: Server
+) -> None:
+    """They know another password."""
+    PostgresStore(url).close()  # its tables have another owner
+    postgres.sql("CREATE USER other SUPERUSER PASSWORD 'only here'")
+    try:
+        configured(streamed, shared_folder=True)
+        elsewhere = urlsplit(url)._replace(netloc=f"other:only%20here@127.0.0.1:{postgres.port}")
+        finding = executor_finding(elsewhere.geturl(), on_dask)
+    finally:
+        postgres.sql("DROP USER other")
+    assert (finding.state, finding.exit_code) == ("problem", 3)
+    assert finding.message.startswith("a worker cannot use postgresql://other@127.0.0.1")
+    assert "the server refuses the user or the password" in finding.message
+    assert "set PGPASSWORD or ASSAY_STORE" in finding.fix
+
+
+def test_doctor_says_that_a_worker_has_another_version(
+    streamed: Project, on_dask: str, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def order_of_another_version(*arguments: Any) -> Any:
+        found = order_to_check(*arguments)
+        assert found is not None
+        return found[0], replace(found[1], version="0.0.7")
+
+    configured(streamed, shared_folder=True)
+    monkeypatch.setattr(doctor, "order_to_check", order_of_another_version)
+    finding = executor_finding(url, on_dask)
+    assert finding.state == "problem"
+    assert "the run was started by 0.0.7: install the same version" in finding.message

@@ -175,7 +175,7 @@ def _offers(state: State) -> Offers:
     except AssayError:
         found = []
     files = [Path(file).relative_to(root).as_posix() for file in found[:_MAX_OFFERED]]
-    targets = [entry.name for entry in settings.config.targets][:_MAX_OFFERED]
+    targets = settings.target_names[:_MAX_OFFERED]
     default = options_of({}, settings, None).target
     return Offers(files, targets, default or "", list(state.store.baselines()))
 

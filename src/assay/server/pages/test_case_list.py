@@ -25,6 +25,7 @@ from assay.server.requests import quoted
 from assay.server.run_requests import parse_run_request
 from assay.server.schemas import MAX_IDS, NewRun, uuid_or_none
 from assay.server.state import state_of
+from assay.service.options import options_of
 from assay.suites.test_cases import all_cases
 
 LIST = "/test-cases"
@@ -101,13 +102,13 @@ def _request(form: Mapping[str, str], store: Store) -> NewRun:
 async def _draw(request: Request, tag: str, skip: int, status: int = 200, **more: Any) -> Response:
     state = state_of(request)
     found = await state.read(partial(_listed, state.store, tag, skip), quick=False)
-    config = state.settings.config
+    settings = state.settings
     values: dict[str, Any] = {
         "found": found,
         "tag_chips": [(n, size, _address(n), n == tag.casefold()) for n, size in found.tags],
         "page_link": partial(_address, tag),
-        "targets": [entry.name for entry in config.targets],
-        "default_target": config.defaults.target,
+        "targets": settings.target_names,
+        "default_target": options_of({}, settings).target,
     }
     values |= {"deleted": "", "problem": "", "chosen": {}, "box": _BOX, "rows": ROWS}
     return render("test_cases.html", request, status, **values | more)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from random import Random
@@ -82,7 +82,12 @@ class TargetPool:
         if self._allowed is not None and name not in self._allowed:
             raise UnknownName("configured target", name, self._allowed)
         for index, entry in enumerate(self.settings.config.targets):
+            for known, model in entry.models.items():
+                if same_name(known, name):
+                    return self._configured(("targets", index), _with_model(known, model))
             if same_name(entry.name, name):
+                if entry.models:
+                    raise UsageError(_one_model(name, entry.names))
                 return self._configured(("targets", index))
         raw = inline_settings(name, self.settings.root)
         if raw is not None:
@@ -112,8 +117,8 @@ class TargetPool:
             if isinstance(entry, AssayError):
                 yield entry
         config = self.settings.config
-        known = {entry.name for entry in config.targets}
-        for name in (config.defaults.target, config.judge):
+        known = {name for entry in config.targets for name in (entry.name, *entry.names)}
+        for name in (*(config.defaults.target or ()), config.judge):
             if isinstance(name, str) and name not in known:
                 try:
                     self.spec(name)
@@ -125,6 +130,11 @@ class TargetPool:
         """The highest concurrency of all connected targets."""
         return max((limiter.workers for limiter in self._limiters.values()), default=self._workers)
 
+    def workers_of(self, targets: Iterable[RetryingTarget]) -> int:
+        """The highest concurrency of these targets."""
+        known = (self._limiters[target.identity].workers for target in targets)
+        return max(known, default=self._workers)
+
     def judge_spec(self) -> TargetSpec | None:
         """The settings of the project's judge; None when it has none."""
         return self._judge_spec(None)
@@ -133,8 +143,11 @@ class TargetPool:
         """Where targets and the judge are defined, in our configuration and in that of AgentV."""
         config, document = self.settings.config, self.settings.document
         if document is not None:
-            for index in range(len(config.targets)):
-                yield document, ("targets", index), dict
+            for index, entry in enumerate(config.targets):
+                for each in entry.models.items():
+                    yield document, ("targets", index), _with_model(*each)
+                if not entry.models:
+                    yield document, ("targets", index), dict
             if isinstance(config.judge, TargetEntry):
                 yield document, ("judge",), dict
         with suppress(ConfigError):
@@ -236,7 +249,7 @@ class TargetPool:
         for index, entry in enumerate(entries):
             if document is not None and same_name(entry.name, name):
                 return self._spec(document, ("targets", index), self.settings.root, translated)
-        known = [entry.name for entry in (*self.settings.config.targets, *entries)]
+        known = [*self.settings.target_names, *(entry.name for entry in entries)]
         raise UnknownName("target", name, known, hint_for(name, known))
 
     def _specs_or_errors(self) -> Iterator[TargetSpec | AssayError]:
@@ -246,12 +259,12 @@ class TargetPool:
             except AssayError as error:
                 yield error
 
-    def _configured(self, path: DocPath) -> TargetSpec:
+    def _configured(self, path: DocPath, translate: Translate = dict) -> TargetSpec:
         """The entry at `path` of the configuration."""
         document = self.settings.document
         if document is None:  # pragma: no cover - an entry was read from a document
             raise LookupError(path)
-        return self._spec(document, path, self.settings.root)
+        return self._spec(document, path, self.settings.root, translate)
 
     def _spec(
         self,
@@ -282,6 +295,15 @@ class TargetPool:
         if spec is None or problems:
             raise ConfigError(problems)
         return spec
+
+
+def _with_model(name: str, model: str) -> Translate:
+    """Turns an entry with several models into that of one of them."""
+    return lambda values: {**values, "name": name, "model": model}
+
+
+def _one_model(name: str, names: Collection[str]) -> str:
+    return f"the target {name!r} has several models: name one of {', '.join(map(repr, names))}"
 
 
 def connected(spec: Any) -> Target:

@@ -1,4 +1,4 @@
-"""What the executors on clusters share: each submits a few pieces for every process at a time."""
+"""What dask and Ray have in common: addresses, and a few pieces for each process at a time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable
 from itertools import islice
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from assay.errors import UsageError
 
@@ -18,9 +18,12 @@ _SIZE_SECONDS = 2.0
 
 
 class Cluster:
-    """An executor on the cluster at `address`; without one, it starts `workers` processes here."""
+    """The executor on the cluster at `address`; without one, it starts `workers` processes here."""
 
     remote = True
+    #: Of its addresses, and the port that they usually have.
+    scheme: ClassVar[str]
+    port: ClassVar[int]
 
     def __init__(self, address: str = "", workers: int | None = None) -> None:
         self._address = address
@@ -33,6 +36,9 @@ class Cluster:
         if address and workers:
             what = "a cluster decides itself how many workers its machines have"
             raise UsageError(f"{what}: remove --workers-per-machine, or the address")
+        if address and not address.rpartition(":")[2].isdecimal():
+            example = f"{cls.scheme}://{address.rstrip(':')}:{cls.port}"
+            raise UsageError(f"the address {address!r} has no port: for example {example}")
         return cls(address, workers)
 
 
