@@ -36,7 +36,7 @@ class EvalPlugin:
         self._run: EvalRun | None = None
         self._server: ResultServer | None = None
         self._failed = 0
-        self._is_broken = False
+        self._reporting: Path | None = None
 
     @cached_property
     def evals(self) -> EvalFiles:
@@ -51,9 +51,10 @@ class EvalPlugin:
             if not self.evals.has(file):
                 return None
         except AssayError:
-            if self._is_broken:
+            # The first file reports what is wrong; pytest may ask for it more than once.
+            self._reporting = self._reporting or file
+            if file != self._reporting:
                 return None
-            self._is_broken = True  # the first file reports what is wrong
         return EvalFile.from_parent(parent, path=file, behind=self)
 
     @property
