@@ -30,7 +30,8 @@ def main() -> None:
     params.port = 0
     params.n_ctx = 4096
     params.n_parallel = 2
-    params.cpuparams.n_threads = 2
+    # Several threads wait for each other after every layer, which takes ages on a busy machine.
+    params.cpuparams.n_threads = 1
     server = xllamacpp.Server(params)
     print(server.listening_address, flush=True)
     sys.stdin.read()

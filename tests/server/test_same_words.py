@@ -10,13 +10,29 @@ from starlette.testclient import TestClient
 
 from assay.ports import Store
 from assay.reporters import html, text
+from assay.reporters.group_text import write_comparison, write_verdicts
+from assay.reporters.group_words import (
+    HOW_BEST,
+    cell_words,
+    counts_of,
+    pair_cells,
+    pair_words,
+    run_words,
+    standing,
+    target_rows,
+)
+from assay.reporters.page import Page
+from assay.reporters.terminal import Terminal
 from assay.reporters.words import facts, opening, verdict, warnings
+from assay.service.groups import group_result
 from assay.service.history import restored
+from assay.service.report import report as report_on
 from assay.settings import Settings
 from server.conftest import Agent
 from server.test_pages import read_page
 from server.test_run_pages import text_of
 from server.test_runs import SUITES, finished
+from unit.sample_groups import GROUP, TARGETS, fill_group
 
 #: The facts that a run page leaves out: its address has the id, and there is no folder to open.
 ONLY_WHERE_COPIED = {"Run", "Results"}
@@ -68,3 +84,43 @@ def test_a_run_is_described_in_the_same_words_everywhere(
 def unwrapped(report: str) -> str:
     """The text of a report without its line breaks and columns."""
     return " ".join(unescape(report).split())
+
+
+def test_a_group_is_described_in_the_same_words_everywhere(
+    client: TestClient, store: Store, project: Settings
+) -> None:
+    targets = TARGETS | {"other": "P" * 10 + "EE"}
+    records = fill_group(store, targets, cost_usd=0.001, judge_cost_usd=0.0001)
+    runs = [restored(record, store, project) for record in records]
+    group = group_result(GROUP, runs, store)
+    report, terminal, markdown = io.StringIO(), io.StringIO(), io.StringIO()
+    html.write_group(group, report)
+    write_comparison(Page(terminal, Terminal(width=400)), group.comparison, all_pairs=True)
+    write_verdicts(Page(terminal, Terminal(width=400)), group)
+    report_on(group, "md", markdown)
+    places = {
+        "page": text_of(read_page(client, f"/groups/{GROUP}")),
+        "report": text_of(report.getvalue().partition("</style>")[2]),
+        "terminal": unwrapped(terminal.getvalue()),
+        "markdown": text_of(unescape(markdown.getvalue())).replace(" |", ""),
+    }
+    found = group.comparison
+    for name, shown in places.items():
+        assert standing(found).sentence in shown, name
+        assert counts_of(found)[1:] in shown, name
+        assert HOW_BEST in shown, name
+        for row in target_rows(found):
+            assert " ".join(cell for cell in row.cells[:-1] if cell) in shown, name
+            assert row.cells[-1] in shown, name
+        for case in found.differing:
+            for cell in case.cells:
+                assert cell_words(cell) in shown, name
+        for words in map(run_words, group.runs):
+            assert words.sentence.lower() in shown.lower(), name
+        for note in found.notes:
+            assert note in shown, name
+    for name in ("page", "report"):
+        for pair in found.pairs:
+            assert " ".join(pair_cells(pair)) in places[name], name
+    for pair in found.pairs:
+        assert pair_words(pair, len(found.pairs)) in places["terminal"]

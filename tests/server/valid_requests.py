@@ -34,6 +34,7 @@ BEYOND = (
     "there is nothing to resume",  # the run has ended, or is still in progress
     "runs are in progress",  # as many as a server takes
     "has no model that could be",  # the judge of the project
+    "a finite number that fits 64 bits",  # 1e20 does, and is the same to a schema as its digits
     # Evaluators
     "does not compile",  # a regular expression
     "two evaluators have the name",

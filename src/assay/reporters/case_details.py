@@ -22,6 +22,7 @@ from assay.reporters.case_words import (
     shown_trial,
 )
 from assay.reporters.trajectory_rows import CallRow, rows_of
+from assay.reporters.word_diff import MAX_CHARACTERS, Sign, marked
 from assay.text import count, duration
 
 #: The most characters of an answer or a message, and of other texts.
@@ -60,7 +61,8 @@ class Attempt(msgspec.Struct, omit_defaults=True):
 class CaseDetails(msgspec.Struct, omit_defaults=True, rename="camel"):
     """Everything about a case; texts are cut, but not escaped.
 
-    `standing` is how it compares with the baseline. `before` is the answer of the baseline.
+    `standing` is how it compares with the baseline. `before` is the answer of the baseline; in a
+    file `diff` may take its place, which has the words of both answers.
     """
 
     facts: Labelled
@@ -72,6 +74,7 @@ class CaseDetails(msgspec.Struct, omit_defaults=True, rename="camel"):
     expected: Labelled = []
     answer: str = ""
     before: str | None = None
+    diff: list[tuple[Sign, str]] = []
     error: str = ""
     checks: list[CheckDetails] = []
     reasons: list[str] = []
@@ -109,6 +112,17 @@ def details_of(view: CaseView, description: str, standing: str, before: str | No
         attempted=_attempted(view) if len(view.trials) > 1 else "",
         left_out=sum(max(len(given) - MAX_LISTED, 0) for given in listed),
     )
+
+
+def with_diff(found: CaseDetails) -> CaseDetails:
+    """The details with the words of both answers, if these have some in common."""
+    before, answer = found.before, found.answer
+    if not before or not answer or before == answer:
+        return found
+    if max(len(before), len(answer)) > MAX_CHARACTERS:
+        return found  # the difference would not have all of them
+    diff = marked(before, answer)
+    return replace(found, before=None, diff=diff) if diff else found
 
 
 def brief(found: CaseDetails) -> CaseDetails:

@@ -15,8 +15,10 @@ from hashlib import sha256
 from typing import Any, TextIO
 
 from assay.model.comparison import CaseRef
+from assay.model.group_result import GroupResult
 from assay.model.json_encoding import as_json
 from assay.model.run_result import RunResult
+from assay.reporters import group_html
 from assay.reporters.data_blocks import ChunkSpool, block, gzipped
 from assay.reporters.report_charts import ChartPanel, charts
 from assay.reporters.report_data import ReportData
@@ -66,6 +68,11 @@ def write(run: RunResult, out: TextIO, html_size: float = HTML_SIZE) -> None:
         data.main.write(out, main)
         data.rest.write(out, rest)
         out.write(tail)
+
+
+def write_group(group: GroupResult, out: TextIO, html_size: float = HTML_SIZE) -> None:
+    """Several targets in one page, with the answers of each where they differ."""
+    group_html.write_group(group, out, html_size)
 
 
 def _page(run: RunResult, data: ReportData, drawn: Sequence[ChartPanel], contents: str) -> str:

@@ -18,7 +18,7 @@ from assay.reporters.case_words import (
     observed,
     shown_trial,
 )
-from assay.reporters.word_diff import Sign, word_diff
+from assay.reporters.word_diff import Sign, marked, word_diff
 
 #: The most characters of a text in a list of cases, and where one case is shown.
 BRIEF, FULL = 400, 20_000
@@ -65,9 +65,7 @@ def sides(
     ]
     parts: Parts = []
     if answers[0] is not None and answers[1] is not None:
-        parts = word_diff(answers[0], answers[1])
-        if all(sign != "=" for sign, _ in parts):
-            parts = []  # nothing in common: marking every word would only make them hard to read
+        parts = marked(answers[0], answers[1])
     found = [
         None if view is None else _side(view, parts or [("=", answer or "")], lines)
         for view, answer in zip((before, now), answers, strict=True)

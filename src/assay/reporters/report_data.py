@@ -18,7 +18,7 @@ from assay.model.run import TrialRecord, place_of
 from assay.model.run_result import RunResult
 from assay.model.trial_rows import row_of
 from assay.redaction import cut
-from assay.reporters.case_details import CaseDetails, brief, details_of
+from assay.reporters.case_details import CaseDetails, brief, details_of, with_diff
 from assay.reporters.data_blocks import ChunkSpool
 from assay.reporters.excerpts import reasons_of
 from assay.reporters.failure_groups import FailureGroups
@@ -119,12 +119,12 @@ class ReportData:
             before = self._run.baseline.answer(ref)
         found = details_of(view, description, self._standings.get(ref, ""), before)
         self._keep_plain(row, why, found)
-        return 2 * spool.add(as_json(found)) + (spool is self.rest)
+        return 2 * spool.add(as_json(with_diff(found))) + (spool is self.rest)
 
     def _keep_plain(self, row: CaseRow, why: str, found: CaseDetails) -> None:
         listed = self._regressed if row.changed == "regressed" else self._failed
         if row.outcome in ("failed", "errored") and len(listed) < MAX_PLAIN:
-            listed.append(PlainCase(row, why, brief(found)))
+            listed.append(PlainCase(row, why, with_diff(brief(found))))
 
 
 def changes_of(comparison: Comparison | None) -> dict[CaseRef, Change]:

@@ -37,6 +37,12 @@ class _Matcher(SequenceMatcher[str]):
         return super().find_longest_match(alo, ahi, blo, bhi)
 
 
+def marked(before: str, now: str) -> list[tuple[Sign, str]]:
+    """The difference, or nothing if the texts share no word: marking all would help nobody."""
+    parts = word_diff(before, now)
+    return parts if any(sign == "=" for sign, _ in parts) else []
+
+
 def word_diff(before: str, now: str) -> list[tuple[Sign, str]]:
     """Parts of both texts in order: in both (`=`), only in the first (`-`) or the second (`+`).
 

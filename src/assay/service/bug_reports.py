@@ -73,12 +73,19 @@ def regression_from_run(
     report: BugReport, *, store: str | None = None, today: date | None = None
 ) -> tuple[Path, str]:
     """Add a locked regression case for a bug; returns its file and its id."""
-    if not report.bug_ref.strip():
-        raise UsageError("the bug reference is empty: name the issue or the commit of the fix")
     settings = project()
     with closing(store_to_read(settings, store)) as opened:
-        found = _find(report.source, opened)
-        recorded = _recorded(found, opened)
+        return regression_of(report, settings, opened, today)
+
+
+def regression_of(
+    report: BugReport, settings: Settings, store: Store, today: date | None = None
+) -> tuple[Path, str]:
+    """The same with a store that stays open."""
+    if not report.bug_ref.strip():
+        raise UsageError("the bug reference is empty: name the issue or the commit of the fix")
+    found = _find(report.source, store)
+    recorded = _recorded(found, store)
     if found.outcome != "failed" and not report.force:
         was = "was skipped" if found.outcome == "skipped" else found.outcome
         hint = "only a failed result shows a bug; --force adds it all the same"

@@ -225,6 +225,18 @@ def test_the_answer_of_the_baseline_is_beside_the_new_one() -> None:
     assert ">porto before</div>" in page
 
 
+def test_words_that_changed_against_the_baseline_are_marked() -> None:
+    result = mixed_run()
+    answer = details(report(result))[1]["answer"]
+    before = f"{answer} <b>or</b> so"
+    page = report(replace(result, baseline=Baseline(lambda ref: before, lambda: None)))
+    found = details(page)[1]
+    assert "before" not in found
+    sides = ["".join(text for sign, text in found["diff"] if sign in ("=", side)) for side in "-+"]
+    assert sides == [before, answer]
+    assert f"{answer}<del> &lt;b&gt;or&lt;/b&gt; so</del>" in page
+
+
 def test_huge_texts_are_cut_in_the_middle() -> None:
     page = report(run(suite(entry("long", "failed", "wrong", response="a" * 999_999 + "z"))))
     answer = details(page)[0]["answer"]

@@ -22,10 +22,10 @@ from assay.ports import Store
 from assay.reporters.case_details import CaseDetails, details_of
 from assay.reporters.case_words import answer_of, observed, shown_trial
 from assay.reporters.group_words import cell_kind, cell_words
-from assay.reporters.word_diff import word_diff
+from assay.reporters.word_diff import Sign, marked
 from assay.server.envelope import ApiError
 from assay.server.pages.case_lists import Around, Place, around, label_of, read_place, sign_of
-from assay.server.pages.copies import Copy, copies_of
+from assay.server.pages.copies import Copy, below_root, copies_of
 from assay.server.pages.places import case_list, case_page, compare_page, group_page, run_page
 from assay.server.pages.rendering import page, render
 from assay.server.runs import requested_run
@@ -33,6 +33,14 @@ from assay.server.state import State, state_of
 from assay.service.cases import case_at, find_case
 from assay.web.content import answer_html, json_tree
 
+#: What follows the address of a case to make it a regression case.
+REGRESSION = "/regression"
+#: The fields of its form: name, label, and what belongs there.
+FIELDS = (
+    ("bug", "Bug", "the issue, or the commit of the fix"),
+    ("must_contain", "The answer must contain", "besides what the case expects; may be empty"),
+    ("tool", "Tool", "the tool that it is about; needed if the case does not say it"),
+)
 #: The most calls that are listed.
 MAX_CALLS = 200
 _TONES = {"passed": "better", "fixed": "better", "failed": "worse", "regressed": "worse"}
@@ -85,21 +93,35 @@ class CasePage(msgspec.Struct, frozen=True):
     base_run: str
     base_outcome: str
     before: str | None
-    diff: list[tuple[str, str]]
+    diff: list[tuple[Sign, str]]
     copies: list[Copy]
+    #: Can the server make it a regression case?
+    can_add: bool
     around: Around
     others: list[OtherTarget]
 
 
+class RegressionForm(msgspec.Struct, frozen=True):
+    """What somebody typed to make the case a regression case, and what came of it."""
+
+    bug: str = ""
+    must_contain: str = ""
+    tool: str = ""
+    problem: str = ""
+    added: str = ""
+
+
 async def get(request: Request) -> Response:
     """The page of a case."""
+    return await show(request, RegressionForm())
+
+
+async def show(request: Request, form: RegressionForm) -> Response:
+    """The page of a case with this form."""
     state, record = state_of(request), await requested_run(request.path_params["id"], request)
     place = read_place(record.id, dict(request.query_params))
-    position = request.path_params["position"]
-    if not (position.isascii() and position.isdigit() and len(position) < 10):
-        raise ApiError("NOT_FOUND", "Case not found")
     address = state.public_url or f"{request.url.scheme}://{request.headers['host']}"
-    making = partial(_case, state, record, int(position), place, address)
+    making = partial(_case, state, record, position_in(request), place, address)
     try:
         shown = await asyncio.to_thread(making)
     except NotInStore:
@@ -108,7 +130,11 @@ async def get(request: Request) -> Response:
     return render(
         "case.html",
         request,
+        400 if form.problem else 200,
         case=shown,
+        form=form,
+        regression=regression_address(request),
+        fields=FIELDS,
         run=record,
         back=back,
         run_page=run_page,
@@ -116,6 +142,21 @@ async def get(request: Request) -> Response:
         compare_page=compare_page,
         json_tree=json_tree,
     )
+
+
+def position_in(request: Request) -> int:
+    """The position in the path."""
+    position = request.path_params["position"]
+    if not (position.isascii() and position.isdigit() and len(position) < 10):
+        raise ApiError("NOT_FOUND", "Case not found")
+    return int(position)
+
+
+def regression_address(request: Request) -> str:
+    """Where the form is sent; the address keeps the list that the case was reached from."""
+    query = f"?{request.url.query}" if request.url.query else ""
+    path = request.url.path.removesuffix(REGRESSION)
+    return f"{path}{REGRESSION}{query}"
 
 
 def _case(state: State, record: RunRecord, position: int, place: Place, address: str) -> CasePage:
@@ -145,8 +186,9 @@ def _case(state: State, record: RunRecord, position: int, place: Place, address:
         base_run="" if base is None else base.id,
         base_outcome="" if before is None else before.row.outcome,
         before=answered,
-        diff=[] if answered is None else list(word_diff(answered, raw)),
+        diff=[] if answered is None else marked(answered, raw),
         copies=list(copies_of(view, record, state, address)),
+        can_add=view.row.outcome == "failed" and below_root(view.row.suite, state) is not None,
         around=around(place, store, record, position, state.overviews.facets),
         others=list(_others(store, record, view)),
     )

@@ -40,7 +40,7 @@ def copies_of(view: CaseView, record: RunRecord, state: State, address: str) -> 
     if not view.row.suite.startswith((TEST_CASES, PYTHON_SUITE)):
         command = run_command(view, record)
         yield Copy("copy-command", "Run this case again", command)
-        if (path := _below_root(view.row.suite, state)) is not None:
+        if (path := below_root(view.row.suite, state)) is not None:
             yield Copy("copy-curl", "The same as a request", _curl(path, view, record, address))
     if view.row.outcome in ("failed", "errored"):
         yield Copy("copy-prompt", "A prompt for a coding agent", prompt(view, command))
@@ -62,8 +62,10 @@ def run_command(view: CaseView, record: RunRecord) -> str:
     return shlex.join(command)
 
 
-def _below_root(suite: str, state: State) -> str | None:
-    """The path of an eval file as requests name it; None if it is not below the served root."""
+def below_root(suite: str, state: State) -> str | None:
+    """The path of an eval file as requests name it; None if there is none below the root."""
+    if suite.startswith((TEST_CASES, PYTHON_SUITE)):
+        return None
     file = state.settings.root / suite
     root = state.run_manager.root
     return PurePosixPath(file.relative_to(root)).as_posix() if file.is_relative_to(root) else None

@@ -5,7 +5,18 @@ from __future__ import annotations
 from starlette.routing import Route
 
 from assay.server import docs
-from assay.server.pages import case, compare, group, labelling, live, run, runs, test_cases, trend
+from assay.server.pages import (
+    case,
+    compare,
+    group,
+    labelling,
+    live,
+    regression,
+    run,
+    runs,
+    test_cases,
+    trend,
+)
 from assay.server.pages.rendering import STATIC_FILES
 
 PAGES: list[Route] = [
@@ -13,6 +24,7 @@ PAGES: list[Route] = [
     *run.ROUTES,
     *group.ROUTES,
     *case.ROUTES,
+    *regression.ROUTES,
     *live.ROUTES,
     *compare.ROUTES,
     *trend.ROUTES,

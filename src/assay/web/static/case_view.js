@@ -151,14 +151,26 @@ function th(inside) {
 
 /** @param {any} details @param {string} base */
 function drawBaseline(details, base) {
-  if (details.before === undefined || details.before === null) return null;
-  const same = details.before === details.answer;
+  const { before, answer, diff } = details;
+  if (!diff && (before === undefined || before === null)) return null;
+  const same = before === answer;
   const sides = make(
     "div.two",
-    make("div", make("h3", base), make("div.wrap", details.before || "(empty)")),
-    make("div", make("h3", "This run"), make("div.wrap", details.answer || "(empty)")),
+    make("div", make("h3", base), make("div.wrap", ...(diff ? words(diff, "-") : [before || "(empty)"]))),
+    make("div", make("h3", "This run"), make("div.wrap", ...(diff ? words(diff, "+") : [answer || "(empty)"]))),
   );
   return panel("Against the baseline", same ? "the answer is the same" : "the answers", sides);
+}
+
+/**
+ * The words of one side; those that the other lacks are marked.
+ * @param {[string, string][]} diff
+ * @param {string} side
+ */
+function words(diff, side) {
+  return diff
+    .filter(([sign]) => sign === "=" || sign === side)
+    .map(([sign, text]) => (sign === "=" ? text : make(side === "-" ? "del" : "ins", text)));
 }
 
 /** @param {any} details */
