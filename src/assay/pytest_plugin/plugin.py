@@ -36,7 +36,7 @@ class EvalPlugin:
         self._run: EvalRun | None = None
         self._server: ResultServer | None = None
         self._failed = 0
-        self._reporting: Path | None = None
+        self._is_broken = False
 
     @cached_property
     def evals(self) -> EvalFiles:
@@ -51,11 +51,16 @@ class EvalPlugin:
             if not self.evals.has(file):
                 return None
         except AssayError:
-            # The first file reports what is wrong; pytest may ask for it more than once.
-            self._reporting = self._reporting or file
-            if file != self._reporting:
+            if self._is_broken or not self._is_asked_for(file):
                 return None
+            self._is_broken = True  # the first file reports what is wrong
         return EvalFile.from_parent(parent, path=file, behind=self)
+
+    def _is_asked_for(self, file: Path) -> bool:
+        """Is it below an argument? Pytest also collects files beside the folders of arguments."""
+        here = self._config.invocation_params.dir
+        asked = (here / argument.split("::")[0] for argument in self._config.args)
+        return any(file.is_relative_to(path) for path in asked)
 
     @property
     def results(self) -> Results:
