@@ -26,7 +26,7 @@ def execute_run(
     """Run, report, and exit with the code of the run."""
     cancellation = Cancellation()
     with (
-        _signals_to(cancellation),
+        signals_to(cancellation),
         closing(Progress(sys.stderr, quiet=report_output.quiet)) as progress,
         streams.stdout_redirected(),
     ):
@@ -41,7 +41,7 @@ def execute_run(
 
 
 @contextmanager
-def _signals_to(cancellation: Cancellation) -> Iterator[None]:
+def signals_to(cancellation: Cancellation) -> Iterator[None]:
     """SIGINT and SIGTERM cancel: the first lets trials finish, the second cancels them too.
 
     A third interrupts the event loop too: an evaluator of the project may block it.

@@ -35,6 +35,7 @@ from assay.ports import Store, Target
 from assay.service import runs
 from assay.service.costs import announcement
 from assay.service.group_baselines import GroupBaseline, group_baselines
+from assay.service.group_preferences import PreferenceStep
 from assay.service.groups import Group, find_group, group_result, group_with, runs_of
 from assay.service.history import restored
 from assay.service.options import default_targets
@@ -181,8 +182,11 @@ async def execute(request: RunRequest, given: Mapping[str, Any]) -> Run | RunGro
     settings.prepend_to_sys_path()
     store = open_store(settings, request.store)
     try:
-        result = await execute_in(settings, store, request, given)
+        step = PreferenceStep.of(settings, request, given)
+        result = await execute_in(settings, store, request, given, step)
         if isinstance(result, GroupResult):
+            if step is not None:
+                result = replace(result, preference=await step.preference(result, store))
             return RunGroup.of(result, store)
         return Run.of(result, store)
     except BaseException:
@@ -191,9 +195,16 @@ async def execute(request: RunRequest, given: Mapping[str, Any]) -> Run | RunGro
 
 
 async def execute_in(
-    settings: Settings, store: Store, request: RunRequest, given: Mapping[str, Any]
+    settings: Settings,
+    store: Store,
+    request: RunRequest,
+    given: Mapping[str, Any],
+    step: PreferenceStep | None = None,
 ) -> RunResult | GroupResult:
-    """Execute the run, or the runs, with a store that stays open."""
+    """Execute the run, or the runs, with a store that stays open.
+
+    A `step` that follows several runs is announced before them.
+    """
     given = dict(given)
     named = given.pop("target", None)
     _check_earlier(request, store)
@@ -201,10 +212,10 @@ async def execute_in(
         if named is not None or request.target is not None:
             message = f"--resume {request.resume} asks all targets of the group"
             raise UsageError(f"{message}: leave out --target, or name a run; {runs_of(group)}")
-        return await _resume(group, _Matrix(settings, store, request, given))
+        return await _resume(group, _Matrix(settings, store, request, given, step))
     targets = _targets(request, named, settings)
     if len(targets) > 1 or request.several is not None:
-        return await _start(targets, _Matrix(settings, store, request, given))
+        return await _start(targets, _Matrix(settings, store, request, given, step))
     one = _Matrix(settings, store, replace(request, target=targets[0]), given) if targets else None
     if one is not None:
         request, given = _with_own_baseline(one)
@@ -240,6 +251,7 @@ class _Matrix(NamedTuple):
     store: Store
     request: RunRequest
     given: Mapping[str, Any]
+    step: PreferenceStep | None = None
 
     def options(self, target: AnyTarget | None, earlier: RunRecord | None) -> RunOptions:
         """The options of one of the runs."""
@@ -353,7 +365,7 @@ def _for_record(record: RunRecord, matrix: _Matrix) -> _Matrix:
 
 async def _continue(group: Group, specs: Sequence[RunSpec], matrix: _Matrix) -> GroupResult:
     """Continue the runs that are not finished; the results of all."""
-    settings, store, request, _ = matrix
+    settings, store, request = matrix[:3]
     finished = [record for record in group.runs if record.status == "finished"]
     if len(finished) == len(group.runs):
         if not any(record.verdict.unreported for record in finished):
@@ -412,7 +424,7 @@ def _specs(
     earlier: RunRecord | None,
 ) -> list[RunSpec]:
     """The specs of the runs, which share their suites: these are loaded once."""
-    settings, store, request, _ = matrix
+    settings, store, request = matrix[:3]
     requests = [replace(request, target=target, several=None) for target in targets]
     streams = all(
         runs.may_stream(each, own, settings) for each, own in zip(requests, options, strict=True)
@@ -447,9 +459,13 @@ async def _run_together(
         stop = own.cancellation or cancellation.child()
         given.append(replace(spec, listen=own.listen, cancellation=stop))
 
+    judge = "" if matrix.step is None else await matrix.step.judge_name()
+
     def announce(plans: Sequence[Plan]) -> None:
         if text := announcement(specs, plans):
             hooks.listen(Notice(text))
+        if matrix.step is not None:
+            hooks.listen(Notice(matrix.step.announcement(judge, plans)))
 
     return await session.run_together(given, announce, runs.spent_by(finished, specs[0]))
 
