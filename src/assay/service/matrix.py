@@ -260,9 +260,13 @@ class _Matrix(NamedTuple):
 
     def label(self, target: AnyTarget) -> str:
         """The name of a target in results."""
-        if isinstance(target, str):
-            return TargetPool(self.settings, allowed=self.request.targets).spec(target).label
-        return cast("Target", as_target(target)).name
+        return _label(target, self.request, self.settings)
+
+
+def _label(target: AnyTarget, request: RunRequest, settings: Settings) -> str:
+    if isinstance(target, str):
+        return TargetPool(settings, allowed=request.targets).spec(target).label
+    return cast("Target", as_target(target)).name
 
 
 def _check_earlier(request: RunRequest, store: Store) -> None:
@@ -293,8 +297,14 @@ def _targets(request: RunRequest, named: Any, settings: Settings) -> list[AnyTar
     found = [each for target in asked for each in _expanded(target, settings)]
     if len(found) > 1 and not request.expands and request.several is None:
         names = ", ".join(repr(name) for name in found)
-        raise UsageError(f"several targets are configured: give target=[{names}], or one of them")
+        raise UsageError(f"one target is asked here, and {names} are configured: name one of them")
     return found
+
+
+def labels_of(request: RunRequest, given: Mapping[str, Any], settings: Settings) -> list[str]:
+    """The names of the targets that a request is about; raises UsageError if one is wrong."""
+    targets = _targets(request, given.get("target"), settings)
+    return [_label(target, request, settings) for target in targets]
 
 
 def _only_entry(settings: Settings) -> tuple[str, ...]:
