@@ -40,6 +40,7 @@ from assay.service.groups import Group, find_group, group_result, group_with, ru
 from assay.service.history import restored
 from assay.service.options import default_targets
 from assay.service.project import project
+from assay.service.report import writing_groups
 from assay.service.result import Run
 from assay.service.run_group import RunGroup
 from assay.service.runs import (
@@ -259,9 +260,13 @@ class _Matrix(NamedTuple):
 
     def label(self, target: AnyTarget) -> str:
         """The name of a target in results."""
-        if isinstance(target, str):
-            return TargetPool(self.settings, allowed=self.request.targets).spec(target).label
-        return cast("Target", as_target(target)).name
+        return _label(target, self.request, self.settings)
+
+
+def _label(target: AnyTarget, request: RunRequest, settings: Settings) -> str:
+    if isinstance(target, str):
+        return TargetPool(settings, allowed=request.targets).spec(target).label
+    return cast("Target", as_target(target)).name
 
 
 def _check_earlier(request: RunRequest, store: Store) -> None:
@@ -269,6 +274,12 @@ def _check_earlier(request: RunRequest, store: Store) -> None:
     for flag, reference in (("--rerun-failed", request.rerun_failed), ("regrade", request.regrade)):
         if reference and (group := find_group(reference, store)) is not None:
             raise UsageError(f"{flag} takes one run, and {reference} is a group: {runs_of(group)}")
+
+
+def _check_formats(request: RunRequest) -> None:
+    """Raise UsageError for a report that cannot show several targets, before they are asked."""
+    for name in request.hooks.formats:
+        writing_groups(name)
 
 
 def _targets(request: RunRequest, named: Any, settings: Settings) -> list[AnyTarget]:
@@ -286,8 +297,14 @@ def _targets(request: RunRequest, named: Any, settings: Settings) -> list[AnyTar
     found = [each for target in asked for each in _expanded(target, settings)]
     if len(found) > 1 and not request.expands and request.several is None:
         names = ", ".join(repr(name) for name in found)
-        raise UsageError(f"several targets are configured: give target=[{names}], or one of them")
+        raise UsageError(f"one target is asked here, and {names} are configured: name one of them")
     return found
+
+
+def labels_of(request: RunRequest, given: Mapping[str, Any], settings: Settings) -> list[str]:
+    """The names of the targets that a request is about; raises UsageError if one is wrong."""
+    targets = _targets(request, given.get("target"), settings)
+    return [_label(target, request, settings) for target in targets]
 
 
 def _only_entry(settings: Settings) -> tuple[str, ...]:
@@ -319,6 +336,7 @@ async def _start(targets: Sequence[AnyTarget], matrix: _Matrix) -> GroupResult:
     """Run a new group, or continue the newest unfinished one with these targets."""
     request, store = matrix.request, matrix.store
     runs.check_request(request)
+    _check_formats(request)
     labels = _labels(targets, matrix)
     earlier = find_run(request.earlier, store) if request.earlier else None
     options = [matrix.options(target, earlier) for target in targets]
@@ -334,6 +352,7 @@ async def _start(targets: Sequence[AnyTarget], matrix: _Matrix) -> GroupResult:
 
 async def _resume(group: Group, matrix: _Matrix) -> GroupResult:
     """Continue the unfinished runs of a group."""
+    _check_formats(matrix.request)
     unfinished = [record for record in group.runs if record.status != "finished"]
     specs: list[RunSpec] = []
     if unfinished:
