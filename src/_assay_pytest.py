@@ -128,6 +128,12 @@ RUN_OPTIONS: tuple[tuple[str, str, str, str], ...] = (
         "Stop asking when the comparison with the baseline is decided.",
     ),
     (
+        "preference",
+        "flag",
+        "",
+        "After a run of several targets, let the judge of `preference` compare their answers.",
+    ),
+    (
         "min-pass-rate",
         "number",
         "",

@@ -95,3 +95,20 @@ def test_numbers_of_each_run_change_as_it_goes(
         for name in names:
             store.finish(name, "finished", "2026-01-31T12:01:00Z", {"verdict": {"exitCode": 0}})
         tab.page.get_by_role("heading", name="Cannot tell").wait_for()
+
+
+def test_the_report_can_be_used_by_everybody(tab: Tab, grouped: Site, tmp_path: Path) -> None:
+    report = tmp_path / "report.html"
+    grouped.project.run("report", HOSTILE, "-o", str(report))
+    tab.page.goto(report.as_uri())
+    tab.check()
+
+
+def test_a_case_of_the_report_leads_to_its_answers(tab: Tab, grouped: Site, tmp_path: Path) -> None:
+    report = tmp_path / "report.html"
+    grouped.project.run("report", PLAIN, "-o", str(report))
+    tab.page.goto(report.as_uri())
+    answer = tab.page.get_by_text("mini says case-11")
+    assert not answer.is_visible()
+    tab.page.get_by_role("link", name="case-11").click()
+    answer.wait_for()

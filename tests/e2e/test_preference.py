@@ -229,20 +229,32 @@ def test_a_judge_that_is_one_of_the_targets_is_pointed_out(project: Project) -> 
     ]
 
 
-def test_an_interrupted_judging_continues_from_the_cache(project: Project) -> None:
+def test_ctrl_c_ends_the_judging_and_the_cache_continues_it(project: Project) -> None:
     project.write("assay.yaml", {"defaults": {"workers": 1}})
     base, candidate = runs(project, "terse", "wordy")
     arguments = ("compare", base, candidate, "--preference", "x", "--judge", python("impatient"))
-    lost = project.run(*arguments, code=130)
-    assert "the replies so far are lost: --cache would have kept them" in lost.stderr
-    stopped = project.run(*arguments, "--cache", code=130)
-    assert "the same command continues" in stopped.stderr
+    stopped = project.run(*arguments, "--cache", code=3)
+    # The second question about the sixth case is still asked.
+    assert "6 wins, 0 losses, 0 ties" in stopped.stdout
+    assert "6 pairs of answers not judged" in stopped.stdout
+    assert "not all answers were compared: it was cancelled" in stopped.stdout
     project.write(
         "agents_to_compare.py", AGENTS.replace("os.kill(os.getpid(), signal.SIGINT)", "pass")
     )
     done = project.run(*arguments, "--cache")
     assert "12 wins, 0 losses, 0 ties" in done.stdout
-    assert "10 replies from the cache" in done.stdout
+    assert "12 replies from the cache" in done.stdout
+
+
+def test_a_second_ctrl_c_interrupts_the_command(project: Project) -> None:
+    once = 'if "number 5?" in messages'
+    project.write("agents_to_compare.py", AGENTS.replace(once, 'if "number" in messages'))
+    base, candidate = runs(project, "terse", "wordy")
+    done = project.run(
+        *("compare", base, candidate, "--preference", "x", "--judge", python("impatient")),
+        code=130,
+    )
+    assert "assay: interrupted" in done.stderr
 
 
 def test_the_progress_of_many_pairs_is_shown(project: Project) -> None:
@@ -345,6 +357,39 @@ def test_what_is_missing_is_named(
     base, candidate = runs(project, "terse", "wordy")
     done = project.call("compare", base, candidate, *arguments, code=2)
     assert expected in re.sub(r"\s+", " ", done.stderr)
+
+
+def test_a_run_that_is_taken_for_the_criteria_is_pointed_out(project: Project) -> None:
+    base, candidate = runs(project, "terse", "wordy")
+    done = project.call("compare", "--preference", base, candidate, code=2)
+    assert f"the criteria of --preference are '{base}': write these after both runs" in done.stderr
+
+
+def test_reports_of_a_group_have_its_preference(project: Project) -> None:
+    project.call("run", "evals/", "--target", python("terse"), "--target", python("wordy"))
+    project.call(
+        *("compare", "latest", "--preference", "Which is clearer?", "--judge", python("longer")),
+        *("-o", "targets.md"),
+    )
+    assert "12 wins, 0 losses, 0 ties" in (project.root / "targets.md").read_text()
+
+
+def test_the_judge_sees_who_said_what_in_a_conversation(project: Project) -> None:
+    said = [("system", "be brief"), ("user", "hello"), ("assistant", "hi"), ("user", "is it 1?")]
+    talk = [{"role": role, "content": text} for role, text in said]
+    project.write(
+        "evals/a.eval.yaml",
+        {"cases": [{"id": "c", "input": talk, "evaluators": [{"type": "contains", "value": "y"}]}]},
+    )
+    base, candidate = runs(project, "terse", "wordy")
+    seen: list[str] = []
+
+    def judge(messages: list[dict[str, str]]) -> str:
+        seen.append(messages[-1]["content"])
+        return json.dumps({"reasoning": "", "better": "tie"})
+
+    assay.prefer(base, candidate, criteria="x", judge=judge)
+    assert "system: be brief\n\nuser: hello\n\nassistant: hi\n\nuser: is it 1?" in seen[0]
 
 
 def test_python_ranks_more_than_two_runs(project: Project) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -290,3 +292,31 @@ def test_recorded_answers_of_several_targets(project: Project, agent: Agent, str
     differing = [case["id"] for case in document["comparison"]["differing"]]
     assert sorted(differing) == ["c1", "c2"]
     assert document["comparison"]["compared"] == (CASES if stream else 10)
+
+
+def test_pytest_runs_one_target(project: Project, agent: Agent) -> None:
+    config = Path(project.root, "assay.yaml").read_text()
+    project.write("assay.yaml", config.replace("workers: 3", "workers: 3\n  target: [gpt, mini]"))
+    command = [sys.executable, "-m", "pytest", "--assay", "evals", "-p", "no:cacheprovider"]
+    done = subprocess.run(command, cwd=project.root, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    expected = "one target is asked here, and 'gpt', 'mini' are configured: name one of them"
+    assert expected in done.stdout
+    command.append("--assay-target=mini")
+    done = subprocess.run(command, cwd=project.root, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert {body["target"] for body in agent.seen} == {"mini"}
+
+
+def test_watching_several_targets_names_the_trials_of_each(project: Project, agent: Agent) -> None:
+    process = project.start_anew(*RUN, "--watch")
+    assert process.stderr is not None
+    lines = []
+    for line in process.stderr:
+        lines.append(line)
+        if "waiting for changes" in line:
+            break
+    process.send_signal(signal.SIGINT)
+    ended(process, 130)
+    assert lines[0] == f"running {CASES} trials of each target\n"
+    assert [name for _, name, _ in groups(project)] == ["gpt", "claude"]

@@ -47,7 +47,7 @@ API = f"/api/groups/{GROUP}"
 
 def cells(page: str) -> dict[str, list[str]]:
     """The rows of the differing cases: the id, then what each target did."""
-    table = re.search(r'<table class="cells".*?</table>', page, re.DOTALL)
+    table = re.search(r'<table class="named cells".*?</table>', page, re.DOTALL)
     assert table is not None
     found = {}
     for row in re.findall(r"<tr>(.*?)</tr>", table[0].partition("<tbody>")[2], re.DOTALL):
@@ -133,7 +133,7 @@ def test_an_unknown_group_is_not_found(client: TestClient, name: str) -> None:
 def test_hostile_names_are_only_text(client: TestClient, store: Store, name: str) -> None:
     fill_group(store, {f"{name}1": "PF", f"{name}2": "FP"}, case_ids=[f"{name}a", f"{name}b"])
     page = read_page(client, PAGE)
-    (shown,) = re.findall(r'<table class="cells".*?</table>', page, re.DOTALL)
+    (shown,) = re.findall(r'<table class="named cells".*?</table>', page, re.DOTALL)
     assert words(shown).count("✕ failed") == words(shown).count("✓ passed") == 2
     for link in set(links_of(page)):
         read_page(client, link)

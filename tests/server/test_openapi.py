@@ -199,7 +199,8 @@ def served(
 SHORT = schemathesis.Config.from_dict(
     {
         "operations": [
-            {"include-operation-id": "start_run", "phases": {"coverage": {"enabled": False}}}
+            {"include-operation-id": name, "phases": {"coverage": {"enabled": False}}}
+            for name in ("start_run", "start_group")
         ]
     }
 )

@@ -151,6 +151,11 @@ def _order(case: Any, store: Store, run: str) -> None:
         _options(options, run)
 
 
+def _order_group(case: Any, store: Store, run: str) -> None:
+    _order(case, store, run)
+    case.body["target"] = ["echo"]
+
+
 def _name_judges(evaluators: Any) -> None:
     """Let every judge be the configured target, also those of members."""
     for entry in evaluators if isinstance(evaluators, list) else ():
@@ -174,9 +179,11 @@ def _options(options: dict[str, Any], run: str) -> None:
 
 def end(case: Any, response: Any, url: str) -> None:
     """Let a run end at once, so that the next request meets none, and the store can be closed."""
-    starts = case.operation.definition.raw["operationId"] in ("start_run", "resume_run")
-    if starts and response.status_code == 202:
-        place = f"{url}/api/runs/{response.json()['data']['runId']}"
+    starts = ("start_run", "start_group", "resume_run")
+    begun = case.operation.definition.raw["operationId"] in starts and response.status_code == 202
+    data = response.json()["data"] if begun else {}
+    for run in data.get("runs", [data] if begun else []):
+        place = f"{url}/api/runs/{run['runId']}"
         for _ in range(2):
             with suppress(HTTPError):  # it has ended before
                 urlopen(Request(f"{place}/cancel", b"{}", JSON), timeout=WAIT_SECONDS).close()
@@ -201,4 +208,5 @@ _CHANGES: dict[str, Callable[[Any, Store, str], None]] = {
     "compare": _know_names,
     "set_baseline": _baseline,
     "start_run": _order,
+    "start_group": _order_group,
 }

@@ -9,6 +9,7 @@ from typing import Any
 import click
 import msgspec
 from click.core import ParameterSource
+from msgspec.structs import replace
 
 from assay.cli.json import echo_json
 from assay.cli.preference import preferred
@@ -77,10 +78,17 @@ def compare_targets(reference: str, asked: Comparing, files: ReportOutput) -> in
     """Show which targets of a group are best; returns the exit code."""
     for name in ("gate", "margin", "strict", "answers"):
         _refuse(name, "is about two runs: name a second one to compare with")
-    found = group_comparison(reference, store=asked.store)
-    if files.has_files:
-        files.write_files(show_group(found.group_id, store=asked.store))
+    try:
+        found = group_comparison(reference, store=asked.store)
+    except UsageError as error:
+        if asked.request is None or not asked.request.criteria:
+            raise
+        message = f"{error}; the criteria of --preference are {asked.request.criteria!r}"
+        raise UsageError(f"{message}: write these after both runs") from None
     judged = asked.request and preferred((found.group_id,), asked.request, asked.store)
+    if files.has_files:
+        group = show_group(found.group_id, store=asked.store)
+        files.write_files(replace(group, preference=judged))
     if asked.as_json:
         echo_json(found.to_dict() | ({"preference": judged.to_dict()} if judged else {}))
     else:

@@ -26,11 +26,13 @@ def execute_run(
     """Run, report, and exit with the code of the run."""
     cancellation = Cancellation()
     with (
-        _signals_to(cancellation),
+        signals_to(cancellation),
         closing(Progress(sys.stderr, quiet=report_output.quiet)) as progress,
         streams.stdout_redirected(),
     ):
-        request = replace(request, hooks=runs.RunHooks(progress, cancellation, reports=True))
+        formats = report_output.formats
+        hooks = runs.RunHooks(progress, cancellation, reports=True, formats=formats)
+        request = replace(request, hooks=hooks)
         result = wait_for(lambda: progress.shown_while(matrix.execute(request, options)))
     report_output.write(result)
     for run in result.runs if isinstance(result, RunGroup) else (result,):
@@ -39,7 +41,7 @@ def execute_run(
 
 
 @contextmanager
-def _signals_to(cancellation: Cancellation) -> Iterator[None]:
+def signals_to(cancellation: Cancellation) -> Iterator[None]:
     """SIGINT and SIGTERM cancel: the first lets trials finish, the second cancels them too.
 
     A third interrupts the event loop too: an evaluator of the project may block it.

@@ -7,9 +7,12 @@ from contextlib import ExitStack
 from typing import Any
 
 import click
+from msgspec.structs import replace
 
 from assay.cli import streams
 from assay.cli.completion import files
+from assay.cli.execution import signals_to
+from assay.engine.cancellation import Cancellation
 from assay.model.events import Event, Notice
 from assay.model.options import RunOptions
 from assay.model.preference import Preference
@@ -62,18 +65,13 @@ def request_of(preference: str | None, **given: Any) -> PreferenceRequest | None
 
 
 def preferred(runs: tuple[str, ...], request: PreferenceRequest, store: str | None) -> Preference:
-    """Let the judge compare the answers; its notices are on stderr."""
+    """Let the judge compare the answers; its notices are on stderr. Ctrl-C ends the judging."""
+    cancellation = Cancellation()
+    request = replace(request, stop=lambda: cancellation.requests > 0)
     with ExitStack() as stack, streams.stdout_redirected():
         opened = answered_runs(runs, stack, store)
-        try:
+        with signals_to(cancellation), cancellation.observed():
             return prefer_runs(opened, request)
-        except KeyboardInterrupt:
-            if request.options.get("cache"):
-                words = "the replies so far are in the cache: the same command continues"
-            else:
-                words = "the replies so far are lost: --cache would have kept them"
-            click.echo(words, err=True)
-            raise
 
 
 def _notice(event: Event) -> None:

@@ -135,11 +135,8 @@ class Plan:
         defaults: tuple[EvaluatorSpec, ...] = (),
         wanted: Callable[[int, EvalCase], bool] | None = None,
     ) -> None:
-        self.suites, self.options, self._defaults = (
-            tuple(suites),
-            options,
-            DefaultEvaluators(defaults),
-        )
+        self.suites, self.options = tuple(suites), options
+        self._defaults = DefaultEvaluators(defaults)
         self._wanted = wanted or _any_case
         # With `of`, the filter is about the results of a run, and `wanted` has looked them up.
         self._filter = parse_filter("" if options.of else options.select or "")
@@ -178,7 +175,14 @@ class Plan:
 
     def __iter__(self) -> Iterator[PlannedCase]:
         """The selected cases in file order."""
-        return self._select()
+        options, found = self.options, 0
+        shard, shards = map(int, (options.shard or "1/1").split("/"))
+        for index, planned in enumerate(self._matching()):
+            if index % shards == shard - 1:
+                yield planned
+                found += 1
+                if found == options.limit:
+                    return
 
     def at(self, position: int) -> PlannedCase:
         suite, index = place_of(position)
@@ -239,16 +243,6 @@ class Plan:
             if last is None or last.position != position:
                 last = self.at(position)
             yield Trial(last, repeat)
-
-    def _select(self) -> Iterator[PlannedCase]:
-        options, found = self.options, 0
-        shard, shards = map(int, (options.shard or "1/1").split("/"))
-        for index, planned in enumerate(self._matching()):
-            if index % shards == shard - 1:
-                yield planned
-                found += 1
-                if found == options.limit:
-                    return
 
     def _matching(self) -> Iterator[PlannedCase]:
         """The cases that match all filters."""

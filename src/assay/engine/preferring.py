@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from assay.model.preference import AnswerPair, Choice
 from assay.redaction import redacted
@@ -51,6 +51,17 @@ class AnswerJudge(Protocol):
         ...
 
 
+class Limits(NamedTuple):
+    """When no more is asked: the budget, of which some is spent already, or `stop` says so."""
+
+    budget_usd: float | None = None
+    spent_usd: float = 0.0
+    stop: Callable[[], bool] = lambda: False
+
+
+NO_LIMITS = Limits()
+
+
 class Preferring(Generic[T]):
     """One pass over pairs of answers; `answers` reads a pair when its turn comes."""
 
@@ -58,12 +69,12 @@ class Preferring(Generic[T]):
         self,
         judge: AnswerJudge,
         answers: Callable[[T], AnswerPair],
-        budget_usd: float | None = None,
+        limits: Limits = NO_LIMITS,
         report: Callable[[str], None] = lambda words: None,
     ) -> None:
         #: Why not all pairs were judged; empty if they were.
         self.stopped = ""
-        self._judge, self._answers, self._budget = judge, answers, budget_usd
+        self._judge, self._answers, self._limits = judge, answers, limits
         self._report, self._choices, self._errors = report, 0, 0
 
     async def run(self, pairs: Sequence[T], workers: int) -> dict[T, Choice | str]:
@@ -98,9 +109,13 @@ class Preferring(Generic[T]):
         return "" if cost is None else f", {money(cost)}"
 
     def _stop(self) -> bool:
-        spent = sum(cost for cost in self._judge.spending.costs if cost is not None)
-        if self._budget is not None and spent >= self._budget:
-            self.stopped = f"the budget of ${self._budget:g} is spent"
+        costs = (cost for cost in self._judge.spending.costs if cost is not None)
+        spent = self._limits.spent_usd + sum(costs)
+        budget = self._limits.budget_usd
+        if budget is not None and spent >= budget:
+            self.stopped = f"the budget of ${budget:g} is spent"
+        elif self._limits.stop():
+            self.stopped = "it was cancelled"
         elif self._errors >= MAX_ERRORS and not self._choices:
             self.stopped = f"the judge failed {self._errors} times and never gave a verdict"
         return bool(self.stopped)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from concurrent.futures import CancelledError
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import ExecutorError, UsageError
-from assay.executors.windows import check_place, windowed
+from assay.executors.windows import Cluster, windowed
 from assay.ports import WorkOrder
 from assay.work_orders import do, encoded, name_of, release
 
@@ -28,21 +27,10 @@ _LOCAL = {"distributed.scheduler.allowed-failures": 1}
 _QUIET = {"distributed.admin.large-graph-warning-threshold": "100 MB"}
 
 
-class Dask:
-    """Runs on the cluster at `address`; without one, `workers` processes are started here."""
+class Dask(Cluster):
+    """Runs on a cluster of dask.distributed."""
 
-    remote = True
-
-    def __init__(self, address: str = "", workers: int | None = None) -> None:
-        self._address = address
-        self._workers = workers or len(os.sched_getaffinity(0))
-        #: How many processes the cluster has.
-        self.processes = 1
-
-    @classmethod
-    def at(cls, address: str, workers: int | None) -> Dask:
-        check_place("dask", address, workers)
-        return cls(address, workers)
+    scheme, port = "dask", 8786
 
     async def run(self, order: WorkOrder, pieces: Iterable[bytes]) -> AsyncGenerator[bytes, None]:
         async with _client(self._address, self._workers) as client:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from assay.errors import ExecutorError, UsageError
-from assay.executors.windows import check_place, windowed
+from assay.executors.windows import Cluster, windowed
 from assay.ports import WorkOrder
 from assay.work_orders import do, encoded
 
@@ -19,21 +19,10 @@ from assay.work_orders import do, encoded
 _RETRIES = 1
 
 
-class Ray:
-    """Runs on the cluster at `address`; without one, `workers` processes are started here."""
+class Ray(Cluster):
+    """Runs on a cluster of Ray."""
 
-    remote = True
-
-    def __init__(self, address: str = "", workers: int | None = None) -> None:
-        self._address = address
-        self._workers = workers or len(os.sched_getaffinity(0))
-        #: How many processes the cluster has.
-        self.processes = 1
-
-    @classmethod
-    def at(cls, address: str, workers: int | None) -> Ray:
-        check_place("ray", address, workers)
-        return cls(address, workers)
+    scheme, port = "ray", 10001
 
     async def run(self, order: WorkOrder, pieces: Iterable[bytes]) -> AsyncGenerator[bytes, None]:
         async with _connected(self._address, self._workers) as ray:

@@ -3,29 +3,43 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable
 from itertools import islice
-from typing import Any
+from typing import Any, ClassVar, Self
 
 from assay.errors import UsageError
 
-#: The ports that schedulers of dask and clusters of Ray usually have.
-PORTS = {"dask": 8786, "ray": 10001}
 #: How many pieces are submitted for each process, so that it never waits for the next.
 PIECES_AHEAD = 2
 #: How long the size of a cluster is believed to stay the same.
 _SIZE_SECONDS = 2.0
 
 
-def check_place(scheme: str, address: str, workers: int | None) -> None:
-    """Raise UsageError unless this is the address of a cluster, or the size of one of our own."""
-    if address and workers:
-        what = "a cluster decides itself how many workers its machines have"
-        raise UsageError(f"{what}: remove --workers-per-machine, or the address")
-    if address and not address.rpartition(":")[2].isdecimal():
-        example = f"{scheme}://{address.rstrip(':')}:{PORTS[scheme]}"
-        raise UsageError(f"the address {address!r} has no port: for example {example}")
+class Cluster:
+    """The executor on the cluster at `address`; without one, it starts `workers` processes here."""
+
+    remote = True
+    #: Of its addresses, and the port that they usually have.
+    scheme: ClassVar[str]
+    port: ClassVar[int]
+
+    def __init__(self, address: str = "", workers: int | None = None) -> None:
+        self._address = address
+        self._workers = workers or len(os.sched_getaffinity(0))
+        #: How many processes the cluster has.
+        self.processes = 1
+
+    @classmethod
+    def at(cls, address: str, workers: int | None) -> Self:
+        if address and workers:
+            what = "a cluster decides itself how many workers its machines have"
+            raise UsageError(f"{what}: remove --workers-per-machine, or the address")
+        if address and not address.rpartition(":")[2].isdecimal():
+            example = f"{cls.scheme}://{address.rstrip(':')}:{cls.port}"
+            raise UsageError(f"the address {address!r} has no port: for example {example}")
+        return cls(address, workers)
 
 
 async def windowed(

@@ -8,21 +8,27 @@ from typing import Any
 import msgspec
 
 from assay.model.group import GroupComparison
+from assay.model.preference import Preference
 from assay.model.run_result import PRECEDENCE, RunResult
 from assay.record import Record
 
 
 class GroupResult(Record, frozen=True):
-    """The result of a group: one run for each target, in the order of the targets."""
+    """The result of a group: one run for each target, in the order of the targets.
+
+    `preference` says whose answers a judge prefers, if that was configured.
+    """
 
     id: str
     runs: tuple[RunResult, ...]
     comparison: GroupComparison
+    preference: Preference | None = None
 
     @property
     def exit_code(self) -> int:
-        """The worst exit code of the runs."""
+        """The worst exit code of the runs, and of the preference if there is one."""
         codes = {run.exit_code for run in self.runs}
+        codes |= {self.preference.exit_code} if self.preference is not None else set()
         return next((code for code in PRECEDENCE if code in codes), 0)
 
     @property
@@ -37,7 +43,10 @@ class GroupResult(Record, frozen=True):
             if index:
                 yield b","
             yield from run.chunks()
-        tail = {"comparison": self.comparison.to_dict(), "exitCode": self.exit_code}
+        tail: dict[str, Any] = {"comparison": self.comparison.to_dict()}
+        if self.preference is not None:
+            tail["preference"] = self.preference.to_dict()
+        tail["exitCode"] = self.exit_code
         yield b"]," + msgspec.json.encode(tail)[1:]
 
     def to_dict(self) -> dict[str, Any]:

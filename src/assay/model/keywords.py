@@ -48,6 +48,7 @@ class OptionKeys(TypedDict, total=False):
     margin: float
     confirm: int | None
     stop_when: Literal["decided"] | None
+    preference: bool
     min_pass_rate: float | None
     min_coverage: float
     require_calibrated: bool

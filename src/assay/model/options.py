@@ -257,6 +257,12 @@ class RunOptions(Shape):
         interfaces=_NO_REGRADE,
         inherited_by=(),
     )
+    preference: Flag = Option(
+        True,
+        "After a run of several targets, let the judge of `preference` compare their answers.",
+        interfaces=("run",),
+        inherited_by=("rerun",),
+    )
     min_pass_rate: Rate | None = Option(
         None, "The pass rate that a run without a baseline must reach (all cases)."
     )

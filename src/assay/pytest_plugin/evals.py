@@ -15,8 +15,10 @@ from assay.model.comparison import CaseRef
 from assay.model.options import RunOptions, options_where
 from assay.pytest_plugin.run import EvalRun, Selection
 from assay.service.eval_files import load_all
+from assay.service.matrix import labels_of
 from assay.service.options import options_of
 from assay.service.project import project
+from assay.service.runs import RunRequest
 from assay.service.store import open_store
 from assay.suites.discovery import discover
 from assay.suites.ledger import locked_file
@@ -41,6 +43,8 @@ class EvalFiles:
     def __init__(self, arguments: Iterable[str], given: dict[str, Any]) -> None:
         self.settings = project()
         self._given = given | _UNNARROWED
+        # Several targets would need several runs behind the same items.
+        labels_of(RunRequest(expands=False), self._given, self.settings)
         self.options = options_of(self._given, self.settings)
         paths = [Path(argument.split("::")[0]) for argument in arguments]
         found = discover([path for path in paths if os.path.lexists(path)], self.settings)

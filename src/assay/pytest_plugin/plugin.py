@@ -51,10 +51,16 @@ class EvalPlugin:
             if not self.evals.has(file):
                 return None
         except AssayError:
-            if self._is_broken:
+            if self._is_broken or not self._is_asked_for(file):
                 return None
             self._is_broken = True  # the first file reports what is wrong
         return EvalFile.from_parent(parent, path=file, behind=self)
+
+    def _is_asked_for(self, file: Path) -> bool:
+        """Is it below an argument? Pytest also collects files beside the folders of arguments."""
+        here = self._config.invocation_params.dir
+        asked = (here / argument.split("::")[0] for argument in self._config.args)
+        return any(file.is_relative_to(path) for path in asked)
 
     @property
     def results(self) -> Results:

@@ -12,9 +12,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TextIO
 
+from assay.charts.intervals import rate_words
 from assay.model.comparison import CaseRef
 from assay.model.group import GroupComparison
 from assay.model.group_result import GroupResult
+from assay.model.preference import Preference
 from assay.model.run_result import RunResult
 from assay.model.suite_result import Summary
 from assay.reporters.excerpts import Excerpt, gather
@@ -32,6 +34,16 @@ from assay.reporters.group_words import (
     standing,
     target_rows,
     used_columns,
+)
+from assay.reporters.preference_words import (
+    PAIR_HEADS,
+    RANKING_HEADS,
+    agreement_of,
+    details_of,
+    first_errors,
+    judge_of,
+    ranks_of,
+    result_of,
 )
 from assay.reporters.terminal import safe
 from assay.reporters.words import (
@@ -74,7 +86,9 @@ def write(run: RunResult, out: TextIO) -> None:
 
 def write_group(group: GroupResult, out: TextIO) -> None:
     """The best set, a row for each target, a column for each where they differ, then the runs."""
-    room = MAX_CHARACTERS - _write_lines(out, chain(_group(group.comparison), _runs(group)))
+    preferred = () if group.preference is None else preference_lines(group.preference)
+    lines = chain(_group(group.comparison), preferred, _runs(group))
+    room = MAX_CHARACTERS - _write_lines(out, lines)
     for index, run in enumerate(group.runs):
         found, summary = gather(run), run.summary
         left = room // (len(group.runs) - index)
@@ -128,6 +142,36 @@ def _runs(group: GroupResult) -> Iterator[str]:
     for words in map(run_words, group.runs):
         yield f"- {code(words.target)}: {words.word}: {code(words.sentence, 1000)}"
         yield f"  - run {code(words.run_id)}"
+    yield ""
+
+
+def preference_lines(found: Preference) -> Iterator[str]:
+    """The lines of a section in Markdown."""
+    yield "### Preference"
+    yield ""
+    yield code(found.criteria)
+    yield ""
+    yield f"| {' | '.join(PAIR_HEADS)} |"
+    yield "|---|--:|--:|--:|--:|--:|"
+    for pair in found.pairs:
+        counts = (pair.judged, pair.wins, pair.losses, pair.ties)
+        cells = [f"{code(pair.b)} against {code(pair.a)}", *(f"{n:,}" for n in counts)]
+        yield f"| {' | '.join([*cells, rate_words(pair.win_rate)])} |"
+    yield ""
+    if found.ranking:
+        yield f"| {' | '.join(RANKING_HEADS)} |"
+        yield "|---|---|--:|"
+        for place, target, wins in ranks_of(found):
+            yield f"| {place} | {code(target)} | {wins} |"
+        yield ""
+    for pair in found.pairs:
+        yield f"- {code(result_of(pair))}"
+        yield from (f"  - {code(line)}" for line in details_of(pair))
+    yield f"- Judge: {code(judge_of(found))}"
+    if found.labels is not None:
+        yield f"- {code(agreement_of(found.labels))}"
+    for text in (*first_errors(found), *found.notes):
+        yield f"- {code(text)}"
     yield ""
 
 

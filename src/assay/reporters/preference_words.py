@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from assay.charts.intervals import rate_words
-from assay.model.preference import JudgedPair, Preference, PreferenceLabels, PreferencePair
+from assay.model.preference import Preference, PreferenceLabels, PreferencePair
 from assay.reporters.comparison_words import p_value
 from assay.text import count, money, percent
 
 #: From this share of flipped cases on, the judge goes by the order too often to be of much use.
 MANY_FLIPS = 0.3
+#: How many errors of the judge are shown.
+MAX_ERRORS = 3
 RANKING_HEADS = ("", "target", "wins against an average target")
 PAIR_HEADS = ("pair", "cases", "wins", "losses", "ties", "win rate")
 
@@ -35,7 +37,8 @@ def details_of(pair: PreferencePair) -> Iterator[str]:
         yield f"{wins}, {count(pair.ties, 'tie')}{same}"
     if pair.flip_rate is not None:
         asked = count(pair.judged - pair.identical, "case")
-        yield f"the order decided in {pair.flipped:,} of {asked} ({percent(pair.flip_rate)}): ties"
+        share = f"{pair.flipped:,} of {asked} ({percent(pair.flip_rate)}), which are ties"
+        yield f"the order decided in {share if pair.flipped else f'none of {asked}'}"
     decided = pair.longer_won + pair.shorter_won
     if decided:
         yield f"the longer answer won {pair.longer_won:,} of {decided:,}"
@@ -90,7 +93,7 @@ def ranks_of(found: Preference) -> list[tuple[str, str, str]]:
     ]
 
 
-def first_errors(cases: Sequence[JudgedPair], most: int) -> list[str]:
+def first_errors(found: Preference) -> list[str]:
     """The first cases that the judge could not judge, with the reason."""
-    errored = [case for case in cases if case.error]
-    return [f"{case.suite}: {case.id}: {case.error}" for case in errored[:most]]
+    errored = [case for case in found.cases if case.error]
+    return [f"{case.suite}: {case.id}: {case.error}" for case in errored[:MAX_ERRORS]]

@@ -14,6 +14,7 @@ from assay.redaction import cut as shortened
 from assay.reporters.excerpts import Excerpt, gather
 from assay.reporters.group_text import verdict_line, write_comparison, write_verdicts
 from assay.reporters.page import MAX_LISTED, Page, table_width
+from assay.reporters.preference import write_preference
 from assay.reporters.terminal import safe
 from assay.reporters.word_diff import word_diff
 from assay.reporters.words import (
@@ -68,6 +69,9 @@ def write_group(group: GroupResult, out: TextIO, detail: Detail = "reasons") -> 
         verdict_line(page, group)
         return
     write_comparison(page, group.comparison, all_pairs=detail == "answers")
+    if group.preference is not None:
+        write_preference(group.preference, page)
+        page.line()
     for run in group.runs if detail == "answers" else ():
         page.line(f"--- {safe(run.target)}", "bold")
         page.line()

@@ -25,13 +25,14 @@ from assay.comparison.outcomes import newest_first
 from assay.engine.cancellation import WAS_CANCELLED, Cancellation
 from assay.errors import AssayError, NotInStore, RunHeld, StoreError, UsageError, cause_of
 from assay.model.events import Event, RunStarted
+from assay.model.group_result import GroupResult
 from assay.model.run import CANCELLED, RunRecord, RunStatus
 from assay.ports import Store
 from assay.redaction import redacted
 from assay.server.envelope import invalid
 from assay.server.feed import Feed
 from assay.server.result_pages import progress_before
-from assay.service import history, runs
+from assay.service import history, matrix, runs
 from assay.settings import Settings
 
 log = logging.getLogger("assay.server")
@@ -83,7 +84,20 @@ class RunManager:
         """Start a run; returns its id once it is stored."""
         if len(self._handles) >= MAX_RUNS:
             raise invalid(TOO_MANY)
-        return await self._launch(self._request(cases=list(paths)), given)
+        (run_id,) = await self._launch(self._request(cases=list(paths), expands=False), given)
+        return run_id
+
+    async def start_group(
+        self, paths: Sequence[str | Path], given: dict[str, Any], targets: Sequence[str]
+    ) -> str:
+        """Start a run for each target; returns the id of their group once they are stored."""
+        request = self._request(cases=list(paths), several=tuple(targets))
+        labels = await asyncio.to_thread(matrix.labels_of, request, given, self.settings)
+        if len(self._handles) + len(labels) > MAX_RUNS:
+            raise invalid(TOO_MANY)
+        first, *_ = await self._launch(request, given, labels)
+        record = await asyncio.to_thread(self.store.run, first)
+        return str(record.group)
 
     async def resume(self, record: RunRecord) -> None:
         """Resume a run that ended before all was asked, even if it was cancelled."""
@@ -245,45 +259,70 @@ class RunManager:
         # No streaming: it forks, which can deadlock in a process with threads.
         return runs.RunRequest(stream=False, targets=_targets(self.settings), **more)
 
-    async def _launch(self, request: runs.RunRequest, given: dict[str, Any]) -> str:
-        """Execute a request in a thread; returns the id of the run once it is stored."""
+    async def _launch(
+        self, request: runs.RunRequest, given: dict[str, Any], targets: Sequence[str] = ("",)
+    ) -> list[str]:
+        """Execute a request in a thread; returns the ids of its runs once they are stored."""
         loop = asyncio.get_running_loop()
-        handle = RunHandle(Feed(loop, token_hex(4)), loop.create_future(), asyncio.Event())
-        self._handles.append(handle)
+        handles = {
+            target: RunHandle(Feed(loop, token_hex(4)), loop.create_future(), asyncio.Event())
+            for target in targets
+        }
+        self._handles += handles.values()
 
-        def listen(event: Event) -> None:
-            if isinstance(event, RunStarted) and event.done:
-                handle.feed.resume_from(progress_before(self.store, event.run_id))
-            handle.feed.push(event)
-            if isinstance(event, RunStarted):
-                handle.run_id = event.run_id
-                loop.call_soon_threadsafe(handle.begun.set_result, event.run_id)
+        def hooks_of(target: str) -> runs.RunHooks:
+            handle = handles[target]
+            listen = partial(self._listen, loop, handle)
+            return runs.RunHooks(listen, handle.cancellation, SERVE)
+
+        first = replace(hooks_of(targets[0]), of_target=hooks_of if request.several else None)
 
         def work() -> None:
-            hooks = runs.RunHooks(listen, handle.cancellation, SERVE)
-            result = self._execute(handle, replace(request, hooks=hooks), given)
-            loop.call_soon_threadsafe(self._finish, handle, result)
+            ended = self._execute(replace(request, hooks=first), given)
+            for handle in handles.values():
+                loop.call_soon_threadsafe(self._finish, handle, self._settle(handle, ended))
 
         context = copy_context()  # which has what messages are redacted with
         threading.Thread(target=context.run, args=(work,), name="assay-run", daemon=True).start()
-        # The run continues when the client that asked for it disconnects.
-        return await asyncio.shield(handle.begun)
+        # The runs continue when the client that asked for them disconnects.
+        begun = (asyncio.shield(handle.begun) for handle in handles.values())
+        found = await asyncio.gather(*begun, return_exceptions=True)
+        for error in found:
+            if isinstance(error, BaseException):
+                raise error
+        return [str(run_id) for run_id in found]
+
+    def _listen(self, loop: asyncio.AbstractEventLoop, handle: RunHandle, event: Event) -> None:
+        if isinstance(event, RunStarted) and event.done:
+            handle.feed.resume_from(progress_before(self.store, event.run_id))
+        handle.feed.push(event)
+        if isinstance(event, RunStarted):
+            handle.run_id = event.run_id
+            loop.call_soon_threadsafe(handle.begun.set_result, event.run_id)
 
     def _execute(
-        self, handle: RunHandle, request: runs.RunRequest, given: dict[str, Any]
-    ) -> RunStatus | BaseException | None:
-        """How the run ended, or why it did not start; None if another process decides that."""
+        self, request: runs.RunRequest, given: dict[str, Any]
+    ) -> dict[str, RunStatus] | BaseException:
+        """How each run ended, by its id, or why they failed."""
         try:
-            done = wait_for(lambda: runs.execute_in(self.settings, self.store, request, given))
-            return done.record.status
+            done = wait_for(lambda: matrix.execute_in(self.settings, self.store, request, given))
         except BaseException as error:  # raised where `begun` is awaited, or recorded
-            run_id = handle.run_id
-            if not run_id:
-                return error
-            log.error("the run %s failed", run_id, exc_info=error)
-            reason = _reason(error)
+            return error
+        ended = done.runs if isinstance(done, GroupResult) else (done,)
+        return {result.id: result.record.status for result in ended}
+
+    def _settle(
+        self, handle: RunHandle, ended: dict[str, RunStatus] | BaseException
+    ) -> RunStatus | BaseException | None:
+        """How a run ended, or why it did not start; None if another process decides that."""
+        run_id = handle.run_id
+        if not isinstance(ended, BaseException):
+            return ended[run_id]
+        if not run_id:
+            return ended
+        log.error("the run %s failed", run_id, exc_info=ended)
         find = partial(self.store.run, run_id)
-        was_interrupted = self._interrupt_with_retries(find, f"it failed: {reason}")
+        was_interrupted = self._interrupt_with_retries(find, f"it failed: {_reason(ended)}")
         return "interrupted" if was_interrupted else None
 
     def _finish(self, handle: RunHandle, result: RunStatus | BaseException | None) -> None:

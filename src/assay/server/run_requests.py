@@ -20,8 +20,9 @@ from assay.model.test_case import TestCase
 from assay.ports import Store
 from assay.server.envelope import ApiError, invalid
 from assay.server.requests import quoted
-from assay.server.schemas import NewRun
+from assay.server.schemas import NewGroup, NewRun
 from assay.server.state import State
+from assay.service.groups import find_group
 from assay.service.options import options_of
 from assay.suites import test_cases
 
@@ -42,9 +43,10 @@ def parse_run_request(body: NewRun, state: State) -> tuple[list[str | Path], dic
     for name in ("target", "evaluators", "evaluator"):
         if name in options:
             raise invalid(f"Option {name!r} is a field of the request itself")
-    for name in ("target", "evaluators"):
-        if name in given:
-            options[name] = given[name]
+    if "evaluators" in given:
+        options["evaluators"] = given["evaluators"]
+    if "target" in given and not isinstance(body, NewGroup):  # a group has one for each run
+        options["target"] = given["target"]
     _check_options(options, state)
     return _cases(given, state), options
 
@@ -111,6 +113,8 @@ def _may_be_file(reference: str, store: Store) -> bool:
     """Would a run look for a file of this name? It does if the store has no such run."""
     if names_file(reference):
         return True
+    if find_group(reference, store) is not None:
+        return False
     try:
         find_run(reference, store)
     except NotInStore:

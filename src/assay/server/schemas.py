@@ -21,6 +21,7 @@ MAX_LIMIT, LIMIT = 1000, 100
 MAX_IDS, MAX_PATHS, MAX_EVALUATORS = 20_000, 1000, 1000
 #: The longest path, and the longest name of a target, a run and a person, in code points.
 MAX_PATH, MAX_TARGET, MAX_RUN, MAX_NAME = 1000, 500, 200, 100
+MAX_TARGETS = 16
 #: Matches text that every store can keep: without NUL. Lone surrogates are not valid text anyway.
 STORABLE = "^[^\\u0000]*$"
 CASE_ID = "550e8400-e29b-41d4-a716-446655440001"
@@ -62,7 +63,7 @@ def _encodable(value: Any) -> Any:
 
 def _different(ids: list[str]) -> list[str]:
     if len(set(ids)) != len(ids):
-        raise PydanticCustomError(OWN, "names a test case twice")
+        raise PydanticCustomError(OWN, "names one of them twice")
     return ids
 
 
@@ -241,6 +242,31 @@ class NewRun(Body):
         list[Any], Field(max_length=MAX_EVALUATORS), AfterValidator(_encodable)
     ] = OMITTED
     options: Annotated[dict[str, Any], AfterValidator(_encodable)] = OMITTED
+
+
+TargetName = Annotated[str, Field(min_length=1, max_length=MAX_TARGET, pattern=STORABLE)]
+
+
+class NewGroup(NewRun):
+    """Which cases to run with several targets: a run for each."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [{"required": [name]} for name in ("test_cases", "tag", "suites")],
+            "examples": [{"tag": "geography", "target": ["gpt", "claude"]}],
+        }
+    )
+
+    target: Annotated[  # type: ignore[assignment]  # the name of one in a run
+        list[TargetName],
+        Field(
+            min_length=1,
+            max_length=MAX_TARGETS,
+            json_schema_extra={"uniqueItems": True},
+            description="The names of targets in the server's configuration.",
+        ),
+        AfterValidator(_different),
+    ]
 
 
 Author = Annotated[str, Field(min_length=1, max_length=MAX_NAME, pattern=STORABLE)]

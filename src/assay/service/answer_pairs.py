@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from assay.model.case_content import decode_content, message_text
+from assay.model.case_content import CaseContent, decode_content, message_text
 from assay.model.comparison import CaseRef, comparable
 from assay.model.observed import decode_observed
 from assay.model.preference import AnswerPair
@@ -98,7 +98,7 @@ class AnsweredCases:
         one, other = self._answer(pair.a, pair.ref), self._answer(pair.b, pair.ref)
         content = decode_content(one.content)
         return AnswerPair(
-            content.question,
+            _question(content),
             decode_observed(one.observation).response,
             decode_observed(other.observation).response,
             content.expected_outcome or "",
@@ -109,6 +109,14 @@ class AnsweredCases:
         place, answered = self._places[run][ref], self._runs[run]
         trials = answered.store.trials(answered.record.id, positions=only(place.position))
         return next(trial for trial in trials if trial.repeat == place.repeat)
+
+
+def _question(content: CaseContent) -> str:
+    """What was asked; of a conversation, who said what."""
+    if len(content.input) < 2:
+        return content.question
+    said = ((str(message.get("role", "user")), message_text(message)) for message in content.input)
+    return "\n\n".join(f"{role}: {text}" for role, text in said)
 
 
 def _hash(answer: str) -> bytes:

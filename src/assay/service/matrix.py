@@ -35,10 +35,12 @@ from assay.ports import Store, Target
 from assay.service import runs
 from assay.service.costs import announcement
 from assay.service.group_baselines import GroupBaseline, group_baselines
+from assay.service.group_preferences import PreferenceStep
 from assay.service.groups import Group, find_group, group_result, group_with, runs_of
 from assay.service.history import restored
 from assay.service.options import default_targets
 from assay.service.project import project
+from assay.service.report import writing_groups
 from assay.service.result import Run
 from assay.service.run_group import RunGroup
 from assay.service.runs import (
@@ -180,8 +182,11 @@ async def execute(request: RunRequest, given: Mapping[str, Any]) -> Run | RunGro
     settings.prepend_to_sys_path()
     store = open_store(settings, request.store)
     try:
-        result = await execute_in(settings, store, request, given)
+        step = PreferenceStep.of(settings, request, given)
+        result = await execute_in(settings, store, request, given, step)
         if isinstance(result, GroupResult):
+            if step is not None:
+                result = replace(result, preference=await step.preference(result, store))
             return RunGroup.of(result, store)
         return Run.of(result, store)
     except BaseException:
@@ -190,9 +195,16 @@ async def execute(request: RunRequest, given: Mapping[str, Any]) -> Run | RunGro
 
 
 async def execute_in(
-    settings: Settings, store: Store, request: RunRequest, given: Mapping[str, Any]
+    settings: Settings,
+    store: Store,
+    request: RunRequest,
+    given: Mapping[str, Any],
+    step: PreferenceStep | None = None,
 ) -> RunResult | GroupResult:
-    """Execute the run, or the runs, with a store that stays open."""
+    """Execute the run, or the runs, with a store that stays open.
+
+    A `step` that follows several runs is announced before them.
+    """
     given = dict(given)
     named = given.pop("target", None)
     _check_earlier(request, store)
@@ -200,10 +212,10 @@ async def execute_in(
         if named is not None or request.target is not None:
             message = f"--resume {request.resume} asks all targets of the group"
             raise UsageError(f"{message}: leave out --target, or name a run; {runs_of(group)}")
-        return await _resume(group, _Matrix(settings, store, request, given))
+        return await _resume(group, _Matrix(settings, store, request, given, step))
     targets = _targets(request, named, settings)
     if len(targets) > 1 or request.several is not None:
-        return await _start(targets, _Matrix(settings, store, request, given))
+        return await _start(targets, _Matrix(settings, store, request, given, step))
     one = _Matrix(settings, store, replace(request, target=targets[0]), given) if targets else None
     if one is not None:
         request, given = _with_own_baseline(one)
@@ -239,6 +251,7 @@ class _Matrix(NamedTuple):
     store: Store
     request: RunRequest
     given: Mapping[str, Any]
+    step: PreferenceStep | None = None
 
     def options(self, target: AnyTarget | None, earlier: RunRecord | None) -> RunOptions:
         """The options of one of the runs."""
@@ -247,9 +260,13 @@ class _Matrix(NamedTuple):
 
     def label(self, target: AnyTarget) -> str:
         """The name of a target in results."""
-        if isinstance(target, str):
-            return TargetPool(self.settings, allowed=self.request.targets).spec(target).label
-        return cast("Target", as_target(target)).name
+        return _label(target, self.request, self.settings)
+
+
+def _label(target: AnyTarget, request: RunRequest, settings: Settings) -> str:
+    if isinstance(target, str):
+        return TargetPool(settings, allowed=request.targets).spec(target).label
+    return cast("Target", as_target(target)).name
 
 
 def _check_earlier(request: RunRequest, store: Store) -> None:
@@ -257,6 +274,12 @@ def _check_earlier(request: RunRequest, store: Store) -> None:
     for flag, reference in (("--rerun-failed", request.rerun_failed), ("regrade", request.regrade)):
         if reference and (group := find_group(reference, store)) is not None:
             raise UsageError(f"{flag} takes one run, and {reference} is a group: {runs_of(group)}")
+
+
+def _check_formats(request: RunRequest) -> None:
+    """Raise UsageError for a report that cannot show several targets, before they are asked."""
+    for name in request.hooks.formats:
+        writing_groups(name)
 
 
 def _targets(request: RunRequest, named: Any, settings: Settings) -> list[AnyTarget]:
@@ -274,8 +297,14 @@ def _targets(request: RunRequest, named: Any, settings: Settings) -> list[AnyTar
     found = [each for target in asked for each in _expanded(target, settings)]
     if len(found) > 1 and not request.expands and request.several is None:
         names = ", ".join(repr(name) for name in found)
-        raise UsageError(f"several targets are configured: give target=[{names}], or one of them")
+        raise UsageError(f"one target is asked here, and {names} are configured: name one of them")
     return found
+
+
+def labels_of(request: RunRequest, given: Mapping[str, Any], settings: Settings) -> list[str]:
+    """The names of the targets that a request is about; raises UsageError if one is wrong."""
+    targets = _targets(request, given.get("target"), settings)
+    return [_label(target, request, settings) for target in targets]
 
 
 def _only_entry(settings: Settings) -> tuple[str, ...]:
@@ -307,6 +336,7 @@ async def _start(targets: Sequence[AnyTarget], matrix: _Matrix) -> GroupResult:
     """Run a new group, or continue the newest unfinished one with these targets."""
     request, store = matrix.request, matrix.store
     runs.check_request(request)
+    _check_formats(request)
     labels = _labels(targets, matrix)
     earlier = find_run(request.earlier, store) if request.earlier else None
     options = [matrix.options(target, earlier) for target in targets]
@@ -322,6 +352,7 @@ async def _start(targets: Sequence[AnyTarget], matrix: _Matrix) -> GroupResult:
 
 async def _resume(group: Group, matrix: _Matrix) -> GroupResult:
     """Continue the unfinished runs of a group."""
+    _check_formats(matrix.request)
     unfinished = [record for record in group.runs if record.status != "finished"]
     specs: list[RunSpec] = []
     if unfinished:
@@ -344,7 +375,7 @@ def _for_record(record: RunRecord, matrix: _Matrix) -> _Matrix:
 
 async def _continue(group: Group, specs: Sequence[RunSpec], matrix: _Matrix) -> GroupResult:
     """Continue the runs that are not finished; the results of all."""
-    settings, store, request, _ = matrix
+    settings, store, request = matrix[:3]
     finished = [record for record in group.runs if record.status == "finished"]
     if len(finished) == len(group.runs):
         if not any(record.verdict.unreported for record in finished):
@@ -403,7 +434,7 @@ def _specs(
     earlier: RunRecord | None,
 ) -> list[RunSpec]:
     """The specs of the runs, which share their suites: these are loaded once."""
-    settings, store, request, _ = matrix
+    settings, store, request = matrix[:3]
     requests = [replace(request, target=target, several=None) for target in targets]
     streams = all(
         runs.may_stream(each, own, settings) for each, own in zip(requests, options, strict=True)
@@ -438,9 +469,13 @@ async def _run_together(
         stop = own.cancellation or cancellation.child()
         given.append(replace(spec, listen=own.listen, cancellation=stop))
 
+    judge = "" if matrix.step is None else await matrix.step.judge_name()
+
     def announce(plans: Sequence[Plan]) -> None:
         if text := announcement(specs, plans):
             hooks.listen(Notice(text))
+        if matrix.step is not None:
+            hooks.listen(Notice(matrix.step.announcement(judge, plans)))
 
     return await session.run_together(given, announce, runs.spent_by(finished, specs[0]))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from itertools import chain
 from pathlib import Path
@@ -15,7 +15,7 @@ from assay import registry
 from assay.blocking import wait_for
 from assay.comparison.outcomes import find_run, names_file
 from assay.comparison.preferences import preference_pairs, ranking
-from assay.engine.preferring import AnswerJudge, Preferring
+from assay.engine.preferring import AnswerJudge, Limits, Preferring
 from assay.engine.redaction import RedactedJudge, SecretFreeCache
 from assay.engine.run_targets import pool_for
 from assay.errors import AssayError, UsageError
@@ -47,6 +47,9 @@ from assay.text import count, money
 
 #: The name and the type of the judge of preferences, where judges have an evaluator's.
 EVALUATOR = "preference"
+NO_CRITERIA = (
+    "no criteria say which answers are better: set preference: {criteria: ...} in assay.yaml"
+)
 #: How many pairs are read to estimate the cost.
 _SAMPLED = 20
 #: The choice between identical answers, about which no judge is asked.
@@ -62,6 +65,10 @@ class PreferenceRequest(msgspec.Struct, frozen=True):
     listen: Listener = lambda event: None
     #: A file with the choices of people, to calibrate the judge with.
     labels: str | os.PathLike[str] | None = None
+    #: How much of the budget is spent already.
+    spent_usd: float = 0.0
+    #: Asked before each pair: has the caller cancelled?
+    stop: Callable[[], bool] = lambda: False
 
 
 def prefer(
@@ -92,7 +99,7 @@ def prefer_runs(runs: Sequence[AnsweredRun], request: PreferenceRequest) -> Pref
 
     async def judged() -> Preference:
         async with separate(request.judge) as judge:
-            return await _prefer(runs, request, None if isinstance(judge, str) else judge)
+            return await preference_of(runs, request, None if isinstance(judge, str) else judge)
 
     return wait_for(judged)
 
@@ -139,9 +146,10 @@ def _named(found: Sequence[tuple[str, RunRecord, Store]]) -> list[AnsweredRun]:
     ]
 
 
-async def _prefer(
+async def preference_of(
     runs: Sequence[AnsweredRun], request: PreferenceRequest, judge: Target | None
 ) -> Preference:
+    """Compare the answers of runs; a `judge` that is an object overrides that of the options."""
     settings = project()
     settings.prepend_to_sys_path()
     session = _Session(runs, request, settings)
@@ -190,6 +198,7 @@ class _Session:
         names = [run.name for run in runs]
         self._labels = None if request.labels is None else PairLabels(Path(request.labels), names)
         self._listen = request.listen
+        self._limits = Limits(self.options.budget_usd, request.spent_usd, request.stop)
         self._cases = AnsweredCases(runs)
         self._pairs = self._cases.pairs()
         self._to_ask = [pair for pair in self._pairs if not pair.identical]
@@ -218,7 +227,7 @@ class _Session:
 
     async def run(self, judge: AnswerJudge, workers: int, own: Sequence[str]) -> Preference:
         """Ask, and sum up; the judge is the model of the targets called `own`."""
-        preferring = Preferring(judge, self._cases.answers, self.options.budget_usd, self._report)
+        preferring = Preferring(judge, self._cases.answers, self._limits, self._report)
         asked = await preferring.run(self._to_ask, workers)
         names = [run.name for run in self._runs]
         cases = tuple(
@@ -300,9 +309,7 @@ def _criteria_and_options(request: PreferenceRequest, settings: Settings) -> tup
     defaults = settings.config.preference
     criteria = request.criteria or (defaults.criteria if defaults else "")
     if not criteria.strip():
-        message = "no criteria say which answers are better"
-        hint = "give --preference CRITERIA, or set preference: {criteria: ...} in assay.yaml"
-        raise UsageError(f"{message}: {hint}")
+        raise UsageError(f"{NO_CRITERIA}, or give --preference CRITERIA")
     options = dict(request.options)
     if isinstance(request.judge, str):
         options["judge"] = request.judge

@@ -27,7 +27,9 @@ class RunGroup(GroupResult, frozen=True, kw_only=True):
         """The result with the store of its runs, which is closed when all of them are gone."""
         shared = cast("Store", StoreHandle.of(store))
         runs = tuple(Run.of(run, shared) for run in result.runs)
-        return cls(id=result.id, runs=runs, comparison=result.comparison)
+        return cls(
+            id=result.id, runs=runs, comparison=result.comparison, preference=result.preference
+        )
 
     def __getitem__(self, target: str) -> Run:
         """The run of a target, by its name."""

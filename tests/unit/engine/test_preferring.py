@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from assay.engine.preferring import MAX_ERRORS, Preferring
+from assay.engine.preferring import MAX_ERRORS, Limits, Preferring
 from assay.evaluators.preference import AnswerJudge
 from assay.model.preference import AnswerPair, Choice
 from assay.ports import Request, Resources
@@ -24,7 +24,7 @@ def judge_of(target: fake_judge.Judge) -> AnswerJudge:
 
 
 def preferring(target: fake_judge.Judge, budget: float | None = None) -> Preferring[int]:
-    return Preferring(judge_of(target), answers, budget)
+    return Preferring(judge_of(target), answers, Limits(budget))
 
 
 @pytest.mark.parametrize("workers", [1, 3, 100])

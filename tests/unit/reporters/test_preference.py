@@ -11,8 +11,9 @@ from assay.model.preference import (
     PreferencePair,
     RankedTarget,
 )
+from assay.reporters.markdown import preference_lines
 from assay.reporters.page import Page
-from assay.reporters.preference import markdown, write_preference
+from assay.reporters.preference import write_preference
 from assay.stats.estimates import Estimate
 
 RATE = Estimate(0.6, 0.5, 0.7, 0.95, "newcombe")
@@ -48,7 +49,7 @@ def test_the_terminal_has_the_rate_the_counts_the_ranking_and_the_cost() -> None
         "<b>new against old: <b>new wins 60 % (50 to 70) of 10 cases, p = 0.03",
         "that may be chance",
         "5 wins, 3 losses, 2 ties, 2 of them identical answers",
-        "the order decided in 1 of 8 cases (12.5 %): ties",
+        "the order decided in 1 of 8 cases (12.5 %), which are ties",
         "the longer answer won 4 of 8",
         "judge, 20 calls, 4 replies from the cache, $0.5000, not calibrated",
         "3 pairs of answers not judged",
@@ -68,7 +69,7 @@ def test_many_flips_are_pointed_out() -> None:
 
 
 def test_markdown_escapes_names_and_criteria() -> None:
-    text = "\n".join(markdown(FOUND))
+    text = "\n".join(preference_lines(FOUND))
     assert "<b>" not in text
     assert "Which &#124; is clearer" in text
     assert "| 10 | 5 | 3 | 2 | 60 % (50 to 70) |" in text
