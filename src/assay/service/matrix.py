@@ -70,7 +70,7 @@ def run(
     target: AnyTarget | None = None,
     judge: AnyTarget | None = None,
     store: str | None = None,
-    baseline: Baseline | None = None,
+    baseline: Baseline | GroupResult | None = None,
     **options: Unpack[OptionKeys],
 ) -> Run: ...
 
@@ -115,7 +115,7 @@ async def arun(
     target: AnyTarget | None = None,
     judge: AnyTarget | None = None,
     store: str | None = None,
-    baseline: Baseline | None = None,
+    baseline: Baseline | GroupResult | None = None,
     **options: Unpack[OptionKeys],
 ) -> Run: ...
 
