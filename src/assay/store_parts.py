@@ -151,7 +151,7 @@ class LoginSessionStore(Protocol):
 
 
 class Permits(Protocol):
-    """Slots in time for the requests to a target, shared by all processes that ask it."""
+    """Slots in time for the requests to a target, and budgets: all processes share them."""
 
     def take(self, target: str, number: int, per_second: float) -> float:
         """Take the next slots, which are 1 / `per_second` apart: the seconds until the first."""
@@ -159,4 +159,8 @@ class Permits(Protocol):
 
     def hold(self, target: str, seconds: float) -> None:
         """Let no slot begin within the next seconds."""
+        ...
+
+    def spend(self, budget: str, usd: float, at_least: float = 0.0) -> float:
+        """Add to what is spent of a budget, `at_least` so much before: the sum."""
         ...

@@ -574,7 +574,9 @@ def columns(kind: str) -> list[tuple[str, str]]:
 
 
 def test_it_has_the_tables_of_sqlite() -> None:
-    own = [row for row in columns("postgres") if row[0].partition(".")[0] != "permit"]
+    own = [
+        row for row in columns("postgres") if row[0].partition(".")[0] not in ("permit", "spending")
+    ]
     assert own == columns("sqlite")
 
 
@@ -583,6 +585,15 @@ def test_permits_are_taken_from_a_server_that_restarts(postgres: Server, url: st
         assert store.permits.take("t", 1, 0.01) == 0
         with restarting(postgres):
             assert 80 < store.permits.take("t", 1, 0.01) <= 100
+
+
+def test_all_processes_spend_one_budget(url: str) -> None:
+    with closing(PostgresStore(url)) as store, closing(PostgresStore(url)) as other:
+        assert store.permits.spend("run-1", 0.5, 2.0) == 2.5
+        assert other.permits.spend("run-1", 0.25, 1.0) == 2.75
+        assert store.permits.spend("run-1", 0.0) == 2.75
+        assert store.permits.spend("run-1", 0.25, 3.0) == 3.25
+        assert other.permits.spend("run-2", 0.0) == 0.0
 
 
 def test_permits_are_slots_that_follow_each_other(url: str) -> None:

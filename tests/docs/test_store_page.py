@@ -49,10 +49,11 @@ def test_the_page_has_the_table(name: str) -> None:
     assert f"### {name}\n\n{comment[0].upper()}{comment[1:]}." in PAGE.text
 
 
-def test_the_page_has_the_table_that_only_postgresql_has() -> None:
-    (script,) = (text for text in scripts("postgres") if "CREATE TABLE permit" in text)
+@pytest.mark.parametrize("name", ["permit", "spending"])
+def test_the_page_has_the_tables_that_only_postgresql_has(name: str) -> None:
+    (script,) = (text for text in scripts("postgres") if f"CREATE TABLE {name}" in text)
     found = re.findall(r" +(\w+) (TEXT|DOUBLE PRECISION).*? -- (.*)", script)
-    told = [(code_words(r["Column"])[0], r["Type"], r["Meaning"]) for r in PAGE.table("permit")]
+    told = [(code_words(r["Column"])[0], r["Type"], r["Meaning"]) for r in PAGE.table(name)]
     assert told == found
 
 

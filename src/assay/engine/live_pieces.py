@@ -9,7 +9,9 @@ import asyncio
 import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator
 from contextlib import aclosing, suppress
+from functools import partial
 from itertools import islice
+from socket import gethostname
 from typing import Any
 
 import msgspec
@@ -19,6 +21,7 @@ from assay.engine.plan import Plan, PlannedCase, Trial
 from assay.engine.trial import FinishedTrial, TrialRunner
 from assay.engine.trial_writer import TrialWriter
 from assay.errors import ExecutorError, StoreError
+from assay.model.events import Listener, PieceFinished
 from assay.model.run import STOPPING, only
 from assay.ports import Executor, Store, WorkOrder
 from assay.redaction import redacting
@@ -34,11 +37,15 @@ _WATCH_SECONDS, _LOOKS = 1.0, 4
 
 
 class LivePiece(msgspec.Struct, array_like=True):
-    """The position and repeat of each trial, and how many of them to ask at once."""
+    """The position and repeat of each trial, and how many of them to ask at once.
+
+    `spent_usd` is what the main process knows to be spent of the budget.
+    """
 
     trials: list[tuple[int, int]]
     at_once: int
     confirms: bool = False
+    spent_usd: float = 0.0
 
 
 class LiveResult(msgspec.Struct, array_like=True):
@@ -47,6 +54,10 @@ class LiveResult(msgspec.Struct, array_like=True):
     trials: list[FinishedTrial]
     #: Was any answer from the cache, or any request repeated?
     asked_otherwise: bool
+    #: The name of the worker's machine.
+    machine: str
+    #: Is the budget spent? Then trials may be missing.
+    is_spent: bool = False
 
 
 _PIECE = msgspec.msgpack.Decoder(LivePiece)
@@ -54,7 +65,10 @@ _RESULT = msgspec.msgpack.Decoder(LiveResult)
 
 
 class LiveWorker:
-    """Asks the trials of pieces in an event loop of its own; the Worker of a live run."""
+    """Asks the trials of pieces in an event loop of its own; the Worker of a live run.
+
+    Its costs are added to those of `budget`, which other runs may share.
+    """
 
     def __init__(
         self,
@@ -62,12 +76,14 @@ class LiveWorker:
         trials: TrialRunner,
         store: Store,
         release: Callable[[], Coroutine[Any, Any, None]],
+        budget: str,
     ) -> None:
         self._plan, self._trials, self._store, self._release = plan, trials, store, release
+        self._budget = budget
         self._loop = asyncio.new_event_loop()
         self._asking: asyncio.Task[LiveResult] | None = None
-        #: Must no further trial begin?
-        self._is_over = False
+        #: Must no further trial begin, because the run stops, or has spent its budget?
+        self._is_over = self._is_spent = False
         self._idle = threading.Event()
         self._idle.set()
 
@@ -98,14 +114,17 @@ class LiveWorker:
             found.append(replace(finished, record=bare))
 
         await asyncio.to_thread(self._look)
+        await self._spend(0.0, piece.spent_usd)
         waiting = iter(await asyncio.to_thread(self._unsaved, piece, saved))
 
         async def lane() -> None:
             for position, repeat in waiting:
-                if self._is_over:
+                if self._is_over or self._is_spent:
                     return
                 planned = self._plan.at(position)
                 finished = await self._trials.run(planned, repeat, confirms=piece.confirms)
+                record = finished.record
+                await self._spend((record.cost_usd or 0.0) + (record.judge_cost_usd or 0.0))
                 await writer.add(finished)
 
         watcher = asyncio.create_task(self._watch_run(asyncio.current_task()))
@@ -116,7 +135,14 @@ class LiveWorker:
                     group.create_task(lane())
         finally:
             watcher.cancel()
-        return LiveResult(found, self._trials.asked_otherwise)
+        return LiveResult(found, self._trials.asked_otherwise, gethostname(), self._is_spent)
+
+    async def _spend(self, usd: float, at_least: float = 0.0) -> None:
+        """Add to what all workers have spent, and compare it with the budget, if there is one."""
+        if (limit := self._plan.options.budget_usd) is not None:
+            permits: Any = self._store.permits  # type: ignore[attr-defined]
+            spend = partial(permits.spend, self._budget, usd, at_least)
+            self._is_spent = await asyncio.to_thread(spend) >= limit
 
     def _unsaved(
         self, piece: LivePiece, saved: Callable[[FinishedTrial], None]
@@ -153,35 +179,52 @@ class RemoteTrials:
     """Lets the workers of an executor ask trials, `workers` at once in all of them together."""
 
     def __init__(
-        self, executor: Executor, order: Callable[[], WorkOrder], workers: int, store: Store
+        self,
+        executor: Executor,
+        order: Callable[[], WorkOrder],
+        workers: int,
+        store: Store,
+        listen: Listener,
     ) -> None:
         self._executor, self._order, self._workers = executor, order, workers
-        self._store = store
+        self._store, self._listen = store, listen
         self.asked_otherwise = False
+        #: Is the budget spent?
+        self.is_spent = False
         #: The trials that workers have not asked, as they were stopped.
         self.left: list[Trial] = []
 
     async def ask(
-        self, trials: Iterable[Trial], is_over: Callable[[], bool], *, confirms: bool = False
+        self,
+        trials: Iterable[Trial],
+        is_over: Callable[[], bool],
+        spent_usd: Callable[[], float],
+        *,
+        confirms: bool = False,
     ) -> AsyncGenerator[tuple[PlannedCase, FinishedTrial], None]:
-        """Each trial once it is saved; no piece is begun once it `is_over`."""
+        """Each trial once it is saved; no piece is begun once it `is_over`, or has no budget."""
         planned: dict[tuple[int, int], Trial] = {}
 
         def pieces() -> Iterator[bytes]:
             left = iter(trials)
-            while not is_over() and (taken := list(islice(left, self._size()))):
+            while not (is_over() or self.is_spent):
+                taken = list(islice(left, self._size()))
+                if not taken:
+                    return
                 numbers = [(trial.planned.position, trial.repeat) for trial in taken]
                 planned.update(zip(numbers, taken, strict=True))
-                piece = LivePiece(numbers, self._share(), confirms)
+                piece = LivePiece(numbers, self._share(), confirms, spent_usd())
                 yield msgspec.msgpack.encode(piece)
 
         async with aclosing(self._executor.run(self._order(), pieces())) as results:
             async for data in results:
                 result = _RESULT.decode(data)
                 self.asked_otherwise |= result.asked_otherwise
+                self.is_spent |= result.is_spent
                 for finished in result.trials:
                     record = finished.record
                     yield planned.pop((record.position, record.repeat)).planned, finished
+                self._listen(PieceFinished({}, 0.0, result.machine))
         self.left = list(planned.values())
 
     def stop(self, run_id: str) -> None:

@@ -65,6 +65,8 @@ class Tally(msgspec.Struct):
 
     options: RunOptions
     spending: Spending
+    #: Have workers of other processes spent the budget?
+    is_spent: bool = False
     failures: int = 0
     failed_trials: dict[int, int] = {}
     unreachable: dict[str, int] = {}
@@ -93,7 +95,7 @@ class Tally(msgspec.Struct):
         The limit of failures does not keep lost cases from being asked again.
         """
         budget, max_failures = self.options.budget_usd, self.options.max_failures
-        if budget is not None and self.spending.usd >= budget:
+        if budget is not None and (self.is_spent or self.spending.usd >= budget):
             return f"the budget of ${budget:g} is spent"
         if max_failures is not None and self.failures >= max_failures and not confirming:
             return f"{count(self.failures, 'case')} failed, and max-failures is {max_failures}"
@@ -207,13 +209,16 @@ class Runner:
     ) -> None:
         """Count the trials that workers have asked and saved."""
         is_over = partial(self._is_over, confirming=confirms)
-        asked = remote.ask(trials, is_over, confirms=confirms)
+        spent_usd = partial(getattr, self._tally.spending, "usd")
+        asked = remote.ask(trials, is_over, spent_usd, confirms=confirms)
         async with aclosing(asked) as saved:
             async for planned, finished in saved:
                 self._last_answer = asyncio.get_running_loop().time()
                 self._count(finished, planned)
                 self._saved(finished)
         self.trials.asked_otherwise |= remote.asked_otherwise
+        self._tally.is_spent = remote.is_spent
+        self._check_limits(confirming=confirms)
 
     def reasks_of(self, planned: PlannedCase) -> dict[int, Outcome]:
         """The outcomes of the re-asks that were made already, by repeat."""

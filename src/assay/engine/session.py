@@ -257,9 +257,8 @@ class _Session:
         workers = self.plan.workers or self.pool.workers_of(asked)
         remote = None
         if spec.executor and spec.describe_live and self.run_targets.is_live:
-            remote = RemoteTrials(
-                spec.executor, partial(spec.describe_live, record), workers, spec.store
-            )
+            order = partial(spec.describe_live, record)
+            remote = RemoteTrials(spec.executor, order, workers, spec.store, spec.listen)
         return Runner(
             self.plan,
             trials,

@@ -43,7 +43,8 @@ class TrialFinished(msgspec.Struct, frozen=True):
 class PieceFinished(msgspec.Struct, frozen=True):
     """A worker process has graded and saved a piece of a suite: its trials by outcome.
 
-    `machine` is the name of the worker's machine.
+    `machine` is the name of the worker's machine. Trials that it has asked are events of their own,
+    so there are no outcomes of them.
     """
 
     outcomes: dict[Outcome, int]

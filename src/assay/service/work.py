@@ -156,6 +156,7 @@ class _Description(NamedTuple):
             self.url if self.saves else "",
             filter(_is_importable, _registering()),
             run_id=record.id,
+            group=record.group,
             suites={n: _relative(job.suites[n].file, job.settings.root) for n in suites},
             files=[header.file for header in record.suites],
             options=job.options.shown(),

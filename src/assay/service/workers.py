@@ -67,6 +67,7 @@ class RunOrder(msgspec.Struct, frozen=True):
     sources: dict[str, Any]
     store: str = ""
     bundle: str = ""
+    group: str | None = None
     variables: dict[str, str] = {}
 
 
@@ -234,7 +235,7 @@ def _asker(order: RunOrder, settings: Settings, store: Any) -> Worker:
         resources.cache,
         options.timeout_seconds,
     )
-    return LiveWorker(plan, trials, store, pool.close)
+    return LiveWorker(plan, trials, store, pool.close, order.group or order.run_id)
 
 
 def _resources(

@@ -1,4 +1,4 @@
-"""Permits in PostgreSQL: a row per target, with the time of its next free slot."""
+"""Permits in PostgreSQL: a row per target with its next free slot, and one per budget."""
 
 from __future__ import annotations
 
@@ -20,7 +20,11 @@ _HOLD = f"""
     RETURNING next_at
 """
 
-Execute = Callable[[str, tuple[Any, ...]], Any]
+_SPEND = """
+    INSERT INTO spending (budget, usd) VALUES (?, ?)
+    ON CONFLICT (budget) DO UPDATE SET usd = greatest(spending.usd, ?) + ?
+    RETURNING usd
+"""
 
 
 class PostgresPermits:
@@ -31,12 +35,15 @@ class PostgresPermits:
 
     def take(self, target: str, number: int, per_second: float) -> float:
         seconds = number / per_second
-        return max(self._execute(_TAKE, target, seconds) - seconds, 0.0)
+        return max(self._execute(_TAKE, target, seconds, seconds) - seconds, 0.0)
 
     def hold(self, target: str, seconds: float) -> None:
-        self._execute(_HOLD, target, seconds)
+        self._execute(_HOLD, target, seconds, seconds)
 
-    def _execute(self, statement: str, target: str, seconds: float) -> float:
+    def spend(self, budget: str, usd: float, at_least: float = 0.0) -> float:
+        return self._execute(_SPEND, budget, at_least + usd, at_least, usd)
+
+    def _execute(self, statement: str, *values: Any) -> float:
         with self._connected() as connection:
-            row = connection.execute(statement, (target, seconds, seconds)).fetchone()
+            row = connection.execute(statement, values).fetchone()
             return float(row[0])

@@ -5,14 +5,20 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator
+from io import StringIO
 from pathlib import Path
+from socket import gethostname
 from types import ModuleType
 from typing import Any
 
 import pytest
 
 import assay
+from assay.blocking import wait_for
 from assay.errors import UsageError
+from assay.model.events import Event, PieceFinished
+from assay.reporters.progress import Progress
+from assay.service.runs import RunHooks, RunRequest, execute
 from contract.postgres import Server
 from unit.conftest import Project
 
@@ -103,6 +109,20 @@ def test_a_live_run_on_ray_gives_the_same_results(live: Project) -> None:
     check_same_results(run)
 
 
+def test_machines_and_pieces_are_reported(live: Project, dask_cluster: str) -> None:
+    found: list[Event] = []
+    request = RunRequest("a.eval.yaml", "python:agent:answer", hooks=RunHooks(found.append))
+    out = StringIO()
+    progress = Progress(out)
+    wait_for(lambda: execute(request, {"executor": f"dask://{dask_cluster}"})).store.close()
+    for event in found:
+        progress(event)
+    pieces = [event for event in found if isinstance(event, PieceFinished)]
+    assert {piece.machine for piece in pieces} == {gethostname()}
+    assert f"{len(pieces)} pieces on 1 machine" in out.getvalue()
+    assert "150 of 150 trials" in out.getvalue()
+
+
 def test_limits_end_a_run_on_a_cluster(on_dask: Callable[..., assay.Run]) -> None:
     found = on_dask(max_failures=1, workers=2)
     assert found.exit_code
@@ -110,6 +130,20 @@ def test_limits_end_a_run_on_a_cluster(on_dask: Callable[..., assay.Run]) -> Non
     left = [trial for trial in found.store.trials(found.id) if not trial.final]
     assert left
     assert len(asked()) + len(left) == CASES - 1
+
+
+def test_workers_share_a_budget(on_dask: Callable[..., assay.Run]) -> None:
+    """As in one process, only what is in flight when it is spent costs more."""
+    found = on_dask(budget_usd=0.5, workers=4)
+    assert found.record.status == "interrupted"
+    assert "the budget of $0.5 is spent" in json.dumps(found.record.summary)
+    assert 50 <= len(asked()) < 50 + 4
+    left = [trial for trial in found.store.trials(found.id) if not trial.final]
+    assert len(asked()) + len(left) == CASES - 1
+    before = asked()
+    again = wait_for(lambda: execute(RunRequest((), resume=found.id), {}))
+    assert again.record.status == "interrupted"
+    assert asked() == before, "a resumed run has no more to spend"
 
 
 def test_lost_cases_are_asked_again_on_a_cluster(on_dask: Callable[..., assay.Run]) -> None:

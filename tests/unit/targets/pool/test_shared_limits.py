@@ -38,6 +38,9 @@ class Slots:
             begin = time.monotonic() + seconds
             self.next[target] = max(self.next.get(target, begin), begin)
 
+    def spend(self, budget: str, usd: float, at_least: float = 0.0) -> float:
+        raise NotImplementedError("a target has no budget")
+
 
 def limiter(slots: Slots, requests: float | None, tokens: float | None = None) -> SharedRateLimiter:
     return SharedRateLimiter(SystemClock(), 50, requests, tokens, permits=slots, target="t")
