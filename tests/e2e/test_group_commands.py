@@ -123,3 +123,17 @@ def test_the_answers_of_a_group_are_compared_by_a_judge(
     assert len(found.cases) + found.unasked == 3 * 12
     with pytest.raises(UsageError, match="a run is given twice"):
         assay.prefer(GROUP, run_id(0), criteria="It is short.", judge=broken)
+
+
+def test_a_report_that_cannot_show_several_targets_is_refused_before_they_are_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = Project(tmp_path)
+    (tmp_path / "a.eval.yaml").write_text("cases: [{id: a, input: x, expected_output: x}]")
+    (tmp_path / "agent.py").write_text("def answer(prompt): open('asked', 'w').close()")
+    monkeypatch.delattr("assay.reporters.csv.write_group")
+    targets = ("--target", "python:agent:answer", "--target", "python:agent:answer2")
+    done = project.call("run", "a.eval.yaml", *targets, "-o", "x.csv", code=2)
+    assert "its reporter has no write_group" in done.stderr
+    assert not (tmp_path / "asked").exists()
+    assert not project.runs()

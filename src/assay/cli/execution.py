@@ -30,7 +30,9 @@ def execute_run(
         closing(Progress(sys.stderr, quiet=report_output.quiet)) as progress,
         streams.stdout_redirected(),
     ):
-        request = replace(request, hooks=runs.RunHooks(progress, cancellation, reports=True))
+        formats = report_output.formats
+        hooks = runs.RunHooks(progress, cancellation, reports=True, formats=formats)
+        request = replace(request, hooks=hooks)
         result = wait_for(lambda: progress.shown_while(matrix.execute(request, options)))
     report_output.write(result)
     for run in result.runs if isinstance(result, RunGroup) else (result,):

@@ -80,8 +80,8 @@ class ReportOutput:
         self._as_json, self._detail = as_json, detail or "reasons"
         self._options = {"html": {"html_size": html_size}}
         self._files = [(Path(path), _reporter_for(Path(path))) for path in paths]
-        for _, reporter in self._files if for_group else ():
-            writing_groups(reporter)
+        for name in self.formats if for_group else ():
+            writing_groups(name)
 
     def write(self, result: Reported) -> None:
         """Write the files, print the report, and annotate the job when run by GitHub Actions.
@@ -105,6 +105,11 @@ class ReportOutput:
     def quiet(self) -> bool:
         """Is only the verdict shown?"""
         return self._detail == "verdict"
+
+    @property
+    def formats(self) -> tuple[str, ...]:
+        """The formats of the files, by the names of their reporters."""
+        return tuple(reporter for _, reporter in self._files)
 
     @property
     def has_files(self) -> bool:

@@ -21,6 +21,7 @@ from assay.model.comparison import CaseRef
 from assay.model.group import DifferingCase, GroupComparison
 from assay.model.group_result import GroupResult
 from assay.model.json_encoding import as_json
+from assay.model.preference import Preference
 from assay.model.result import decode_case, decode_trial
 from assay.model.run import TrialRecord
 from assay.model.run_result import RunResult
@@ -30,6 +31,16 @@ from assay.reporters.excerpts import reasons_of
 from assay.reporters.failure_groups import FailureGroup, FailureGroups
 from assay.reporters.group_view import Addresses, CellView, RowView, group_view, row_view
 from assay.reporters.group_words import outcome_of_group, run_words
+from assay.reporters.preference_words import (
+    agreement_of,
+    first_errors,
+    judge_of,
+    ranks_of,
+    result_of,
+)
+from assay.reporters.preference_words import (
+    details_of as preference_details,
+)
 from assay.text import count
 from assay.version import __version__
 from assay.web.environment import draw
@@ -50,6 +61,16 @@ class Answers(msgspec.Struct, frozen=True):
     question: list[tuple[str, str]]
     expected: list[tuple[str, str]]
     answers: list[tuple[CellView, CaseDetails]]
+
+
+class PreferenceWords(msgspec.Struct, frozen=True):
+    """A preference in words. Each pair has its targets, the result and what is behind it."""
+
+    criteria: str
+    judge: str
+    pairs: list[tuple[str, str, str, list[str]]]
+    ranking: list[tuple[str, str, str]]
+    notes: list[str]
 
 
 class _RunReader:
@@ -103,6 +124,7 @@ def write_group(group: GroupResult, out: TextIO, html_size: float) -> None:
         "failures": list(_failures(group, read)),
         "details": shown,
         "details_note": _note(len(shown), found.differing_count),
+        "preference": None if group.preference is None else _preference(group.preference),
         "contents": f"The report of each run lists all its cases: assay report {group.runs[0].id}",
         "version": __version__,
         "style": Markup(style()),
@@ -143,6 +165,23 @@ def _failures(
         groups, summary = one.groups.largest(), run.summary
         total = f"{summary.failed + summary.errored:,} of {count(summary.total_cases, 'case')}"
         yield run.target, total, groups[:MAX_REASONS], max(len(groups) - MAX_REASONS, 0)
+
+
+def _preference(found: Preference) -> PreferenceWords:
+    """Whose answers a judge prefers, in the words of the other reports."""
+    notes = [*first_errors(found), *found.notes]
+    if found.unasked:
+        unasked = count(found.unasked, "pair of answers", "pairs of answers")
+        notes.insert(0, f"{unasked} not judged")
+    if found.labels is not None:
+        notes.insert(0, agreement_of(found.labels))
+    return PreferenceWords(
+        found.criteria,
+        judge_of(found),
+        [(pair.b, pair.a, result_of(pair), list(preference_details(pair))) for pair in found.pairs],
+        ranks_of(found),
+        notes,
+    )
 
 
 def _note(shown: int, total: int) -> str:

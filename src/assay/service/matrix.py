@@ -40,6 +40,7 @@ from assay.service.groups import Group, find_group, group_result, group_with, ru
 from assay.service.history import restored
 from assay.service.options import default_targets
 from assay.service.project import project
+from assay.service.report import writing_groups
 from assay.service.result import Run
 from assay.service.run_group import RunGroup
 from assay.service.runs import (
@@ -70,7 +71,7 @@ def run(
     target: AnyTarget | None = None,
     judge: AnyTarget | None = None,
     store: str | None = None,
-    baseline: Baseline | None = None,
+    baseline: Baseline | GroupResult | None = None,
     **options: Unpack[OptionKeys],
 ) -> Run: ...
 
@@ -115,7 +116,7 @@ async def arun(
     target: AnyTarget | None = None,
     judge: AnyTarget | None = None,
     store: str | None = None,
-    baseline: Baseline | None = None,
+    baseline: Baseline | GroupResult | None = None,
     **options: Unpack[OptionKeys],
 ) -> Run: ...
 
@@ -275,6 +276,12 @@ def _check_earlier(request: RunRequest, store: Store) -> None:
             raise UsageError(f"{flag} takes one run, and {reference} is a group: {runs_of(group)}")
 
 
+def _check_formats(request: RunRequest) -> None:
+    """Raise UsageError for a report that cannot show several targets, before they are asked."""
+    for name in request.hooks.formats:
+        writing_groups(name)
+
+
 def _targets(request: RunRequest, named: Any, settings: Settings) -> list[AnyTarget]:
     """The targets to ask; none if cases name theirs, or the run is based on an earlier one."""
     if request.several is not None:
@@ -329,6 +336,7 @@ async def _start(targets: Sequence[AnyTarget], matrix: _Matrix) -> GroupResult:
     """Run a new group, or continue the newest unfinished one with these targets."""
     request, store = matrix.request, matrix.store
     runs.check_request(request)
+    _check_formats(request)
     labels = _labels(targets, matrix)
     earlier = find_run(request.earlier, store) if request.earlier else None
     options = [matrix.options(target, earlier) for target in targets]
@@ -344,6 +352,7 @@ async def _start(targets: Sequence[AnyTarget], matrix: _Matrix) -> GroupResult:
 
 async def _resume(group: Group, matrix: _Matrix) -> GroupResult:
     """Continue the unfinished runs of a group."""
+    _check_formats(matrix.request)
     unfinished = [record for record in group.runs if record.status != "finished"]
     specs: list[RunSpec] = []
     if unfinished:

@@ -81,6 +81,8 @@ class RunHooks(msgspec.Struct, frozen=True):
     name: str = ""
     #: Does it write reports after the run, and then call `confirm_reports`?
     reports: bool = False
+    #: The formats of its reports; with several targets, each must be able to show a group.
+    formats: tuple[str, ...] = ()
     #: The hooks of each run of a group, by its target; None to report all of them as one.
     of_target: Callable[[str], RunHooks] | None = None
 

@@ -9,12 +9,15 @@ import re
 from html import unescape
 
 import pytest
+from msgspec.structs import replace
 
 from assay.model.group_result import GroupResult
 from assay.reporters import html
 from assay.reporters.group_html import MAX_DETAILS
+from assay.reporters.preference_words import details_of, result_of
 from strict_html import assert_strict
 from unit.reporters.test_html import HOSTILE
+from unit.reporters.test_preference import FOUND
 from unit.sample_groups import GROUP, TARGETS, sample_group
 
 
@@ -87,3 +90,13 @@ def test_hostile_names_are_only_text(name: str) -> None:
     assert "<svg onload" not in page
     assert "<img" not in page
     assert page.count('<details class="failure">') == 2
+
+
+def test_a_preference_is_part_of_the_report() -> None:
+    text = read(report(replace(sample_group(), preference=FOUND)))
+    assert "Whose answers are better judge, 20 calls" in text
+    (pair,) = FOUND.pairs
+    assert f"<b>new against old: {result_of(pair)}" in text
+    for part in (*details_of(pair), "3 pairs of answers not judged", "the budget is spent"):
+        assert part in text
+    assert "old: not known" in text
