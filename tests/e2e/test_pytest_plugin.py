@@ -283,6 +283,14 @@ def test_exitfirst_cancels_the_run(evals: Evals) -> None:
     assert 4 <= evals.asked["wait"] <= 5
 
 
+def test_maxfail_cancels_the_run_after_so_many_failures(evals: Evals) -> None:
+    evals.cases("a: wrong", "b: wrong", *(f"c{number}: fine" for number in range(30)))
+    result = evals.pytest("--maxfail", "2", "--assay-workers", "1")
+    result.assert_outcomes(failed=2)
+    result.stdout.fnmatch_lines(["*stopping after 2 failures*"])
+    assert evals.asked["wrong"] == 2
+
+
 def test_a_stopped_run_of_selected_cases_does_not_offer_to_resume(evals: Evals) -> None:
     evals.write("conftest.py", RELEASES)
     evals.cases("a: wrong", *(f"c{number}: wait" for number in range(30)))
@@ -407,6 +415,30 @@ def test_workers_of_xdist_ask_nothing_twice(evals: Evals) -> None:
     assert evals.asked == {"fine": 12, "wrong": 1}
     assert len(evals.runs) == 2
     assert result.stdout.str().count("none lost") == 1
+
+
+def test_workers_of_xdist_ask_only_selected_cases(evals: Evals) -> None:
+    evals.write("evals/a.eval.yaml", SUITE)
+    options = ["-n", "2", "--strict-markers", "-m", "quick or slow", "--junitxml", "out.xml"]
+    evals.pytest(*options).assert_outcomes(passed=1, failed=1)
+    assert evals.asked == {"fine": 1, "wrong": 1}
+    found = ElementTree.parse(evals.root / "out.xml").iter("testcase")
+    assert sorted(case.attrib["name"] for case in found) == ["bad", "good"]
+    evals.pytest("-n", "2", "--lf").assert_outcomes(failed=1)
+    assert evals.asked == {"wrong": 1}
+    evals.pytest("-n", "2", "-k", "bad or broken", "--deselect", "evals/a.eval.yaml::bad")
+    assert evals.asked == {"break": 1}
+    evals.pytest("-n", "2", "--co")
+    assert not evals.asked
+
+
+@pytest.mark.full
+def test_maxfail_with_workers_of_xdist_cancels_the_run(evals: Evals) -> None:
+    evals.write("conftest.py", RELEASES)
+    evals.cases("a: wrong", "b: wrong", *(f"c{number}: wait" for number in range(40)))
+    evals.pytest("-n", "2", "--maxfail", "1", "--assay-workers", "2", "--assay-seed", "0")
+    assert evals.runs[0].status == "interrupted"
+    assert max(evals.asked.values()) < 40
 
 
 def test_a_project_that_does_not_use_it_loads_nothing(pytester: pytest.Pytester) -> None:

@@ -44,9 +44,9 @@ def watched(home: Project) -> Project:
 
 
 @contextmanager
-def watching(project: Project) -> Iterator[Process]:
+def watching(project: Project, *more: str) -> Iterator[Process]:
     """The command at work; in the end Ctrl-C ends it."""
-    process = project.start_anew("run", "evals", "--watch", "-q")
+    process = project.start_anew("run", "evals", "--watch", "-q", *more)
     try:
         yield process
         process.send_signal(signal.SIGINT)
@@ -100,6 +100,18 @@ def test_it_says_what_a_rerun_will_cost(watched: Project) -> None:
         until(process, WAITING)
         watched.write("agent.py", AGENT)
         assert "agent.py changed: running 3 trials, about $0.7500\n" in until(process, WAITING)
+
+
+@pytest.mark.parametrize(("more", "judged"), [([], False), (["--preference"], True)])
+def test_answers_are_compared_only_if_the_command_says_so(
+    watched: Project, more: list[str], judged: bool
+) -> None:
+    judge = 'def judge(messages):\n    return \'{"reasoning": "", "better": "tie"}\'\n'
+    watched.write("agent.py", AGENT + judge)
+    watched.write("assay.yaml", {"preference": {"criteria": "x", "judge": "python:agent:judge"}})
+    targets = ("--target", "python:agent:answer", "--target", "echo:")
+    with watching(watched, *targets, *more) as process:
+        assert ("the judge 'python:agent:judge' compares" in until(process, WAITING)) is judged
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,9 @@ def _start(
         return None
     _say(": ".join(filter(None, (_named(changes), f"running {_forecast(run, paths)}"))))
     # The working directory may have a package of our name.
-    command = [sys.executable, "-P", "-m", "assay", "run", *run.words, "--", *paths]
+    command = [sys.executable, "-P", "-m", "assay", "run"]
+    # A judge after every change would cost more than anyone expects; the last flag counts.
+    command += ["--no-preference", *run.words, "--", *paths]
     # In a group of its own, Ctrl-C reaches it only through us.
     group = 0 if _POSIX else None
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, process_group=group)
@@ -165,7 +167,7 @@ def words_of(context: click.Context, without: Sequence[str]) -> Iterator[str]:
         if not isinstance(option, click.Option) or not given or name in without:
             continue
         value = context.params[name]
-        if option.is_flag and isinstance(option.flag_value, bool):
+        if option.is_bool_flag:
             yield (option.opts if value else option.secondary_opts)[0]
         elif option.is_flag:
             if value == option.flag_value:
