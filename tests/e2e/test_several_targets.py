@@ -207,6 +207,25 @@ def test_a_baseline_is_the_run_of_the_same_target(
     assert json.loads(project.run(*alone, code=1).stdout)["comparison"]["base"] == wanted
 
 
+def test_a_baseline_moves_to_a_group_if_no_target_objects(project: Project, agent: Agent) -> None:
+    first = json.loads(project.run(*RUN, "--json").stdout)
+    project.call("baseline", "set", "main", first["groupId"])
+    second = json.loads(project.run(*RUN, "--baseline", "main", "--json").stdout)
+    project.call("baseline", "update", "main", second["groupId"])
+    shown = json.loads(project.call("baseline", "show", "main", "--json").stdout)
+    assert shown["runId"] == second["runs"][0]["runId"]
+    agent.reply = lambda body: {
+        "response": "no" if (body["target"], body["id"]) == ("claude", "c3") else body["id"]
+    }
+    worse = json.loads(project.run(*RUN, "--json", code=1).stdout)["groupId"]
+    for verb, code in (("set", 1), ("update", 0)):
+        refusal = project.call("baseline", verb, "main", worse, code=code)
+        assert "claude: evals/one.eval.yaml: c3" in refusal.output
+        assert "gpt: " not in refusal.output
+    shown = json.loads(project.call("baseline", "show", "main", "--json").stdout)
+    assert shown["runId"] == second["runs"][0]["runId"]
+
+
 def test_a_target_without_a_run_in_the_baseline_has_none(project: Project, agent: Agent) -> None:
     base = json.loads(project.run("run", "evals", "--target", "gpt", "--json").stdout)["runId"]
     done = project.run(*RUN, "--baseline", base, "--json")

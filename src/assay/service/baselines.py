@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import date
+from functools import partial
 
 import msgspec
 
@@ -14,6 +15,7 @@ from assay.model.comparison import CaseRef, Comparison
 from assay.model.run import PYTHON_SUITE, TEST_CASES, RunRecord
 from assay.ports import Store
 from assay.service.eval_files import load_all
+from assay.service.groups import find_group
 from assay.service.history import compare_with_base, options_of_run, rules_of
 from assay.service.project import project
 from assay.service.store import project_store
@@ -54,10 +56,9 @@ def set_in_store(
     """`set_baseline` with a store that stays open."""
     check_name(name)
     name = baseline_name(name, store)
-    found = find_run(run, store)
+    found, *others = _runs_of(run, store)
     if not accept:
-        compared = _compare(name, found, store, settings)
-        reasons = [*_incomplete(found, compared, store, settings), *_lost(compared)]
+        reasons = _each_of((found, *others), partial(_refusals, name, store, settings))
         if reasons:
             raise BaselineRefused(name, found.id, reasons)
     store.set_baseline(name, found.id, reset_history=accept)
@@ -74,12 +75,13 @@ def update_baseline(name: str, run: str = "latest", *, store: str | None = None)
     settings = project()
     with project_store(store) as opened:
         name = baseline_name(name, opened)
-        found = find_run(run, opened)
+        found, *others = _runs_of(run, opened)
         while True:
             before = opened.baselines().get(name)
             if before == found.id:
                 return Update(found, False, (f"{found.id} is this baseline already",))
-            if reasons := tuple(_objections(name, found, opened, settings)):
+            check = partial(_objections, name, opened, settings)
+            if reasons := _each_of((found, *others), check):
                 kept = None if before is None else opened.run(before)
                 return Update(kept, False, reasons)
             # Another process may have moved it since: then the run is compared with its run.
@@ -109,7 +111,29 @@ def _baseline(name: str, store: Store) -> Baseline:
     return Baseline(name, store.run(store.baseline(name)), tuple(store.baseline_history(name)))
 
 
-def _objections(name: str, run: RunRecord, store: Store, settings: Settings) -> Iterator[str]:
+def _runs_of(reference: str, store: Store) -> tuple[RunRecord, ...]:
+    """The run that is meant, or all of a group; a name then points to the first of them."""
+    group = find_group(reference, store)
+    return (find_run(reference, store),) if group is None else group.runs
+
+
+def _each_of(
+    runs: Sequence[RunRecord], reasons_of: Callable[[RunRecord], Iterator[str]]
+) -> tuple[str, ...]:
+    """The reasons of all runs; with several, each has the name of its target."""
+    if len(runs) == 1:
+        return tuple(reasons_of(runs[0]))
+    return tuple(f"{run.target}: {reason}" for run in runs for reason in reasons_of(run))
+
+
+def _refusals(name: str, store: Store, settings: Settings, run: RunRecord) -> Iterator[str]:
+    """Why a baseline is not set to a run."""
+    compared = _compare(name, run, store, settings)
+    yield from _incomplete(run, compared, store, settings)
+    yield from _lost(compared)
+
+
+def _objections(name: str, store: Store, settings: Settings, run: RunRecord) -> Iterator[str]:
     """Why a baseline does not move to a run."""
     compared = _compare(name, run, store, settings)
     yield from _incomplete(run, compared, store, settings)
@@ -126,12 +150,22 @@ def _objections(name: str, run: RunRecord, store: Store, settings: Settings) -> 
 
 def _compare(name: str, run: RunRecord, store: Store, settings: Settings) -> Comparison | None:
     """The run against the baseline, by its own options; None if there is no such baseline."""
-    before = store.baselines().get(name)
+    before = _before(name, run, store)
     if before is None or before == run.id:
         return None
     test = run.verdict.sequential if run.verdict.baseline == before else None
     rules = rules_of(options_of_run(run), settings.config.accepted, date.today(), test)
     return compare_with_base(stored(store.run(before), store), run, store, rules)
+
+
+def _before(name: str, run: RunRecord, store: Store) -> str | None:
+    """The run that the name points to, or that of the same target in its group."""
+    before = store.baselines().get(name)
+    group = None if before is None else store.run(before).group
+    if group is None:
+        return before
+    same = (each.id for each in store.group(group) if each.target == run.target)
+    return next(same, before)
 
 
 def _incomplete(

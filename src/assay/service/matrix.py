@@ -71,7 +71,7 @@ def run(
     target: AnyTarget | None = None,
     judge: AnyTarget | None = None,
     store: str | None = None,
-    baseline: Baseline | None = None,
+    baseline: Baseline | GroupResult | None = None,
     **options: Unpack[OptionKeys],
 ) -> Run: ...
 
@@ -116,7 +116,7 @@ async def arun(
     target: AnyTarget | None = None,
     judge: AnyTarget | None = None,
     store: str | None = None,
-    baseline: Baseline | None = None,
+    baseline: Baseline | GroupResult | None = None,
     **options: Unpack[OptionKeys],
 ) -> Run: ...
 

@@ -55,6 +55,10 @@ def _config_schema() -> dict[str, Any]:
     """The schema of assay.yaml; a target's provider determines its settings."""
     classes = targets.usable()
     defs, names = _definitions(Config, *dict.fromkeys(classes.values()))
+    for cls in classes.values():
+        properties = defs[names[cls]]["properties"]
+        if model := properties.get("model"):  # a list makes a target for each model
+            properties["model"] = {"anyOf": [model, {"type": "array", "items": model}]}
     rules = [
         {
             "if": {"properties": {"provider": {"const": provider}}, "required": ["provider"]},
