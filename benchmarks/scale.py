@@ -95,17 +95,18 @@ def measured(
     with database(server) as url:
         request = RunRequest("a.eval.jsonl", "replay:seen.jsonl", store=url, hooks=RunHooks(listen))
         options = {"executor": executor} | ({} if cluster else {"workers_per_machine": WORKERS})
-        before, all_before = time.monotonic(), cpu_of_all(cluster)
+        before, main_before, all_before = time.monotonic(), cpu_of_main(), cpu_of_all(cluster)
         wait_for(lambda: execute(request, options)).store.close()
         whole, cpu_all = time.monotonic() - before, cpu_of_all(cluster) - all_before
+        cpu_main = cpu_of_main() - main_before
         (began, cpu_before), (ended, cpu_after) = marks
         wall, cpu = ended - began, cpu_after - cpu_before
         size = f"SELECT pg_database_size('{url.rpartition('/')[2]}')"
         stored = int(str(server.sql(size)[0][0])) / cases
         print(
             f"{cases:>10,} cases by {executor.partition(':')[0]:9}: {wall:6.1f} s, {whole:.1f} s "
-            f"with loading and report; CPU a case: main process "
-            f"{1e6 * cpu / cases:5.1f} us, all with loading and report "
+            f"with loading and report; CPU a case: main process {1e6 * cpu / cases:5.1f} us, and "
+            f"{1e6 * (cpu_main - cpu) / cases:.0f} us for loading and report; all processes "
             f"{1e6 * cpu_all / cases:.0f} us; PostgreSQL {stored:,.0f} bytes a case"
         )
         return wall, cpu_all

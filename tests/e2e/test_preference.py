@@ -45,7 +45,7 @@ def down_for_some(question):
 
 def impatient(messages):
     import os, signal
-    if "number 5?" in messages[-1]["content"]:
+    if "number 5?" in messages[-1]["content"] and answers(messages)[0] == "yes":
         os.kill(os.getpid(), signal.SIGINT)
     return longer(messages)
 
@@ -247,8 +247,8 @@ def test_ctrl_c_ends_the_judging_and_the_cache_continues_it(project: Project) ->
 
 
 def test_a_second_ctrl_c_interrupts_the_command(project: Project) -> None:
-    once = 'if "number 5?" in messages'
-    project.write("agents_to_compare.py", AGENTS.replace(once, 'if "number" in messages'))
+    once = 'and answers(messages)[0] == "yes"'
+    project.write("agents_to_compare.py", AGENTS.replace(once, ""))
     base, candidate = runs(project, "terse", "wordy")
     done = project.run(
         *("compare", base, candidate, "--preference", "x", "--judge", python("impatient")),

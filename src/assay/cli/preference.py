@@ -70,7 +70,7 @@ def preferred(runs: tuple[str, ...], request: PreferenceRequest, store: str | No
     request = replace(request, stop=lambda: cancellation.requests > 0)
     with ExitStack() as stack, streams.stdout_redirected():
         opened = answered_runs(runs, stack, store)
-        with signals_to(cancellation), cancellation.observed():
+        with signals_to(cancellation), cancellation.observed(requests=1):
             return prefer_runs(opened, request)
 
 

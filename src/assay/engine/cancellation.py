@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -28,7 +29,7 @@ class Cancellation:
         self.requests = 0
         #: The reason for the stop, which the run records.
         self.note = ""
-        self._observed = False
+        self._reacts_to = 0.0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._on_request: Callable[[], None] = lambda: None
         self._children: list[Cancellation] = []
@@ -55,16 +56,18 @@ class Cancellation:
     @property
     def is_observed(self) -> bool:
         """Does a run react to the cancellation?"""
-        return self._observed or any(child.is_observed for child in self._children)
+        if self.requests < self._reacts_to:
+            return True
+        return any(child.is_observed for child in self._children)
 
     @contextmanager
-    def observed(self) -> Iterator[None]:
-        """While a run reacts to the cancellation; at other times the caller has to stop itself."""
-        self._observed = True
+    def observed(self, requests: float = math.inf) -> Iterator[None]:
+        """While a run reacts to so many requests; at other times the caller has to stop itself."""
+        self._reacts_to = requests
         try:
             yield
         finally:
-            self._observed = False
+            self._reacts_to = 0.0
 
     def connect(self, on_request: Callable[[], None]) -> None:
         """Call `on_request` in the running loop at every request; at once if already requested."""

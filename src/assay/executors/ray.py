@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import aclosing, asynccontextmanager
-from functools import partial
 from typing import Any
 
 from assay.errors import ExecutorError, UsageError
@@ -17,6 +17,9 @@ from assay.work_orders import do, encoded
 
 #: How often a piece is done again when its process dies.
 _RETRIES = 1
+#: How many orders use the connection of this process, such as those of several targets.
+_users = 0
+_lock = threading.Lock()
 
 
 class Ray(Cluster):
@@ -70,9 +73,11 @@ async def _connected(address: str, workers: int) -> AsyncIterator[Any]:
     place: dict[str, Any] = {"address": f"ray://{address}"} if address else {"address": "local"}
     if not address:
         place |= {"num_cpus": workers, "include_dashboard": False}
-    begin = partial(ray.init, **place, log_to_driver=False, logging_level=logging.CRITICAL)
+    place |= {"log_to_driver": False, "logging_level": logging.CRITICAL}
     try:
-        await asyncio.to_thread(begin)  # it takes seconds, and in the main thread it takes signals
+        await asyncio.to_thread(
+            _connect, ray, place
+        )  # it takes seconds, and in the main thread it takes signals
     except (OSError, RuntimeError, ValueError, ImportError) as error:
         found = f"the cluster at {address or 'this machine'} cannot be reached: {error}"
         fix = "check host and port, and whether it wants a token (RAY_AUTH_MODE=token)"
@@ -80,4 +85,21 @@ async def _connected(address: str, workers: int) -> AsyncIterator[Any]:
     try:
         yield ray
     finally:
-        await asyncio.to_thread(ray.shutdown)
+        await asyncio.to_thread(_disconnect, ray)
+
+
+def _connect(ray: Any, place: dict[str, Any]) -> None:
+    """Use the connection of this process, of which there can be only one."""
+    global _users
+    with _lock:
+        if not _users:
+            ray.init(**place)
+        _users += 1
+
+
+def _disconnect(ray: Any) -> None:
+    global _users
+    with _lock:
+        _users -= 1
+        if not _users:
+            ray.shutdown()

@@ -93,7 +93,7 @@ class PreferenceStep(msgspec.Struct, frozen=True):
             spent_usd=_spent(group),
             stop=lambda: cancellation.requests > 0,
         )
-        with cancellation.observed():
+        with cancellation.observed(cancellation.requests + 1):
             try:
                 return await preference_of(runs, request, self.judge)
             except UsageError as error:  # the judge is known, so there is nothing to compare

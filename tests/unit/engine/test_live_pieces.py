@@ -33,7 +33,11 @@ def answer(message):
     number = int(message.split()[1])
     Path("asked", f"{number}-{os.getpid()}-{time.monotonic_ns()}").touch()
     return {"response": f"it is {0 if number % 9 == 5 else number}", "costUsd": 0.01}
+
+def other(message):
+    return answer(message)
 """
+TARGETS = ["python:agent:answer", "python:agent:other"]
 
 
 @pytest.fixture
@@ -107,6 +111,15 @@ def test_a_live_run_on_ray_gives_the_same_results(live: Project) -> None:
         return assay.run("a.eval.yaml", target="python:agent:answer", **options)
 
     check_same_results(run)
+    for file in Path("asked").iterdir():
+        file.unlink()
+    assay.run(
+        "a.eval.yaml",
+        target=TARGETS,
+        executor="ray",
+        workers_per_machine=2,
+    )
+    assert len(asked()) == 2 * (CASES - 1)
 
 
 def test_machines_and_pieces_are_reported(live: Project, dask_cluster: str) -> None:
@@ -121,6 +134,20 @@ def test_machines_and_pieces_are_reported(live: Project, dask_cluster: str) -> N
     assert {piece.machine for piece in pieces} == {gethostname()}
     assert f"{len(pieces)} pieces on 1 machine" in out.getvalue()
     assert "150 of 150 trials" in out.getvalue()
+
+
+def test_several_targets_are_asked_on_a_cluster(live: Project, dask_cluster: str) -> None:
+    """Each is a run of its own, and they share the budget."""
+    options: dict[str, Any] = {"executor": f"dask://{dask_cluster}", "workers": 4}
+    whole = assay.run("a.eval.yaml", target=TARGETS, **options)
+    assert len(asked()) == 2 * (CASES - 1)
+    for run in whole.runs:
+        assert run.summary.failed
+        assert run.summary.passed + run.summary.failed == CASES - 1
+    for file in Path("asked").iterdir():
+        file.unlink()
+    assay.run("a.eval.yaml", target=TARGETS, budget_usd=1.0, **options)
+    assert 100 <= len(asked()) < 100 + 2 * 4
 
 
 def test_limits_end_a_run_on_a_cluster(on_dask: Callable[..., assay.Run]) -> None:
