@@ -48,8 +48,9 @@ def test_a_regression_is_found_by_keyboard(open_tab: Callable[..., Tab], site: S
     page.keyboard.press("j")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_have_text("Regressed: oslo-alert")
-    page.get_by_text("Run this case again").focus()
+    page.get_by_role("link", name="Run it again").focus()
     page.keyboard.press("Enter")
+    expect(page.locator("#copy-command")).to_be_in_viewport()
     expect(page.locator("#copy-command")).to_contain_text("--select id:oslo-alert")
     page.keyboard.press("?")
     expect(page.get_by_role("dialog")).to_contain_text("Back to the list")
@@ -58,6 +59,29 @@ def test_a_regression_is_found_by_keyboard(open_tab: Callable[..., Tab], site: S
     expect(page).to_have_url(re.compile("filter=changed%3Aregressed"))
     page.keyboard.press("/")
     expect(page.get_by_label("Filter", exact=True)).to_be_focused()
+
+
+@pytest.mark.parametrize("look", [Look(), Look(script=False, dark=True, width=400)], ids=str)
+def test_a_failed_case_is_made_a_regression_case(
+    open_tab: Callable[..., Tab], own_site: Site, look: Look
+) -> None:
+    tab = open_tab(look)
+    tab.guard.expect_status(400)
+    tab.go(f"{own_site.url}/runs/{own_site.run}?filter=changed%3Aregressed")
+    tab.page.get_by_role("link", name="oslo-alert").click()
+    tab.page.get_by_text("Make it a regression case").click()
+    tab.page.get_by_label("Tool", exact=True).fill("a/b")
+    tab.page.get_by_label("Bug", exact=True).fill("WX-9")
+    tab.check()
+    tab.page.get_by_role("button", name="Add and lock it").click()
+    expect(tab.page.get_by_role("alert")).to_contain_text("'a/b' is not a valid tool name")
+    expect(tab.page.get_by_label("Bug", exact=True)).to_have_value("WX-9")
+    tab.page.get_by_label("Tool", exact=True).fill("")
+    tab.page.get_by_role("button", name="Add and lock it").click()
+    expect(tab.page.get_by_role("status")).to_contain_text("Added and locked rg-get_alerts-001")
+    expect(tab.page.get_by_role("status")).to_be_in_viewport()
+    tab.check()
+    assert (own_site.project.root / "evals/get_alerts.regression.lock.json").exists()
 
 
 @pytest.mark.parametrize("look", LOOKS[:1] + LOOKS[2:3], ids=str)

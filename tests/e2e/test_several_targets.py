@@ -339,3 +339,17 @@ def test_watching_several_targets_names_the_trials_of_each(project: Project, age
     ended(process, 130)
     assert lines[0] == f"running {CASES} trials of each target\n"
     assert [name for _, name, _ in groups(project)] == ["gpt", "claude"]
+
+
+def test_costs_are_announced_by_prices_as_far_as_they_are_known(
+    project: Project, agent: Agent
+) -> None:
+    model = {"name": "gpt", "provider": "openai", "base_url": agent.url, "api_key": "k"}
+    model |= {"model": ["m-1", "m-2"]}  # type: ignore[dict-item]
+    prices = {"m-1": {"input": 0, "output": 1000}}
+    project.write("assay.yaml", {"targets": [model], "prices": prices})
+    agent.reply = lambda body: {"choices": [{"message": {"role": "assistant", "content": "c1"}}]}
+    done = project.run("run", "evals", code=1)
+    known = "asking gpt[m-1], gpt[m-2]: 48 calls, about $2.4"
+    assert done.stderr.startswith(known)
+    assert "(without gpt[m-2], whose price is not known)\n" in done.stderr

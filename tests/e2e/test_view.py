@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import select
@@ -52,6 +53,18 @@ def test_it_opens_the_page_of_a_run_until_ctrl_c(project: Project) -> None:
     page = httpx2.get(url + path, timeout=WAIT_SECONDS)
     assert page.status_code == 200
     assert run_id in page.text
+    process.send_signal(signal.SIGINT)
+    ended(process, 0)
+
+
+def test_it_opens_the_page_of_a_group(project: Project) -> None:
+    targets = ("--target", "echo", "--target", "echo:")
+    group = json.loads(project.run("run", "evals/", *targets, "--json").stdout)["groupId"]
+    process = project.start("view", group[:18], "--no-browser")
+    url, path = printed(process)
+    assert path == f"/groups/{group}"
+    page = httpx2.get(url + path, timeout=WAIT_SECONDS)
+    assert "Cannot tell" in page.text
     process.send_signal(signal.SIGINT)
     ended(process, 0)
 

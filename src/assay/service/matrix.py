@@ -23,7 +23,7 @@ from assay.engine.plan import Plan
 from assay.engine.resuming import resumable
 from assay.engine.run_spec import RunSpec, plan_of
 from assay.errors import UsageError
-from assay.model.events import Event, Listener, Notice, RunFinished, RunStarted
+from assay.model.events import Notice
 from assay.model.group_result import GroupResult
 from assay.model.keywords import OptionKeys
 from assay.model.names import same_name
@@ -35,6 +35,7 @@ from assay.ports import Store, Target
 from assay.service import runs
 from assay.service.costs import announcement
 from assay.service.group_baselines import GroupBaseline, group_baselines
+from assay.service.group_events import GroupEvents
 from assay.service.group_preferences import PreferenceStep
 from assay.service.groups import Group, find_group, group_result, group_with, runs_of
 from assay.service.history import restored
@@ -460,7 +461,7 @@ async def _run_together(
     """Run the specs; the `finished` runs of their group have spent part of the budget."""
     hooks, cancellation = matrix.request.hooks, matrix.request.hooks.cancellation or Cancellation()
     labels = [matrix.label(spec.target or str(spec.options.target)) for spec in specs]
-    events = _Events(hooks.listen, group_id, labels)
+    events = GroupEvents(hooks.listen, group_id, labels)
     given = []
     for spec, label in zip(specs, labels, strict=True):
         own = RunHooks(partial(events.add, label), cancellation.child())
@@ -478,38 +479,3 @@ async def _run_together(
             hooks.listen(Notice(matrix.step.announcement(judge, plans)))
 
     return await session.run_together(given, announce, runs.spent_by(finished, specs[0]))
-
-
-class _Events:
-    """Reports the events of several runs as those of one."""
-
-    def __init__(self, listen: Listener, group_id: str, targets: Sequence[str]) -> None:
-        self._listen, self._group_id, self._targets = listen, group_id, targets
-        self._started: list[RunStarted] = []
-        self._ended: list[RunFinished] = []
-        self._seen: set[str] = set()
-
-    def add(self, target: str, event: Event) -> None:
-        if isinstance(event, Notice):
-            if not event.of_group:
-                self._listen(Notice(f"{target}: {event.text}"))
-            elif event.text not in self._seen:
-                self._seen.add(event.text)
-                self._listen(event)
-        elif isinstance(event, RunStarted):
-            self._started.append(event)
-            if len(self._started) == len(self._targets):
-                self._listen(self._all_started())
-        elif isinstance(event, RunFinished):
-            self._ended.append(event)
-            if len(self._ended) == len(self._targets):
-                ended = {each.status for each in self._ended}
-                self._listen(RunFinished("interrupted" if "interrupted" in ended else "finished"))
-        else:
-            self._listen(event)
-
-    def _all_started(self) -> RunStarted:
-        planned = [each.planned for each in self._started]
-        total = None if None in planned else sum(number or 0 for number in planned)
-        done = sum(each.done for each in self._started)
-        return RunStarted(self._group_id, ", ".join(self._targets), total, done)

@@ -37,17 +37,20 @@ class Agent:
     def __init__(self, name: str, asked: list[tuple[str, str]], seconds: float = 1.0) -> None:
         self.name, self._asked, self._seconds = name, asked, seconds
         self.answer: Answer = lambda case, count: "yes"
+        #: When it was asked last, by the clock of the loop.
+        self.last = 0.0
         self.cost: float | None = None
 
     async def ask(self, request: Request) -> Observation:
         assert request.case is not None
         self._asked.append((self.name, request.case.id))
         count = sum(name == self.name for name, _ in self._asked)
-        await asyncio.sleep(self._seconds)
+        self.last = asyncio.get_running_loop().time()
         said = self.answer(request.case.id, count)
+        await asyncio.sleep(said if isinstance(said, float) else self._seconds)
         if isinstance(said, BaseException):
             raise said
-        return Observation(said, cost_usd=self.cost)
+        return Observation(str(said), cost_usd=self.cost)
 
     async def close(self) -> None:
         pass
@@ -59,7 +62,7 @@ class Matrix:
     def __init__(self, project: Project) -> None:
         self.asked: list[tuple[str, str]] = []
         self.slow = Agent("slow", self.asked, 10.0)
-        self.quick = Agent("quick", self.asked, 0.1)
+        self.quick = Agent("quick", self.asked, 0.125)
         settings, store = Settings(project.root), MemoryStore()
         results = RunResultBuilder(settings)
         options = RunOptions(workers=3)
@@ -126,14 +129,23 @@ def test_max_failures_counts_for_each_run(matrix: Matrix) -> None:
     assert quick.summary.passed == CASES
 
 
+def test_a_run_that_gave_up_is_not_waited_for(matrix: Matrix) -> None:
+    """One of its trials is still in flight for a long time."""
+    matrix.slow.answer = lambda case, count: 100.0 if count == 1 else "no"
+    options = RunOptions(workers=3, max_failures=2)
+    slow, quick = matrix.run(matrix.specs(options=options))
+    assert (slow.record.status, quick.summary.passed) == ("interrupted", CASES)
+    assert matrix.quick.last < 60.0
+
+
 def test_the_budget_is_for_all_runs_together(matrix: Matrix) -> None:
     matrix.slow.cost = matrix.quick.cost = 1.0
-    slow, quick = matrix.run(matrix.specs(options=RunOptions(workers=1, budget_usd=20)))
+    slow, quick = matrix.run(matrix.specs(options=RunOptions(workers=1, budget_usd=19)))
     spent = [result.summary.estimated_cost_usd or 0.0 for result in (slow, quick)]
-    assert 20 <= sum(spent) <= 22, "trials in flight may finish"
+    assert sum(spent) == 19, "the quick one waits when the slow one spends the last dollar"
     assert abs(spent[0] - spent[1]) <= 3
     assert [result.exit_code for result in (slow, quick)] == [3, 3]
-    assert slow.reasons[0] == quick.reasons[0] == "the budget of $20 is spent"
+    assert slow.reasons[0] == quick.reasons[0] == "the budget of $19 is spent"
 
 
 def test_a_resumed_group_has_spent_what_its_runs_have_spent(matrix: Matrix) -> None:
@@ -188,6 +200,21 @@ def test_cancelling_one_run_lets_the_others_go_on(matrix: Matrix) -> None:
     first, second = matrix.run([slow, quick])
     assert (first.exit_code, second.exit_code) == (130, 0)
     assert second.summary.passed == CASES
+
+
+def test_a_cancelled_run_is_not_waited_for(matrix: Matrix) -> None:
+    """Its trial in flight has ten seconds to finish, in which the other run goes on."""
+    slow, quick = matrix.specs()
+
+    def answer(case: str, count: int) -> float:
+        if count == 1:
+            slow.cancellation.request()
+        return 1000.0
+
+    matrix.slow.answer = answer
+    first, second = matrix.run([slow, quick])
+    assert (first.exit_code, second.summary.passed) == (130, CASES)
+    assert matrix.quick.last < 5.0
 
 
 def test_a_run_with_fewer_trials_left_waits_for_the_place_of_the_others(matrix: Matrix) -> None:
