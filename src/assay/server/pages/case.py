@@ -102,7 +102,7 @@ class CasePage(msgspec.Struct, frozen=True):
 
 
 class RegressionForm(msgspec.Struct, frozen=True):
-    """What somebody typed to make the case a regression case, and what came of it."""
+    """What a user typed to make the case a regression case, and the result."""
 
     bug: str = ""
     must_contain: str = ""
