@@ -121,6 +121,7 @@ def test_a_group_is_a_baseline() -> None:
         ([Named("a"), Named("a")], "two targets are called 'a'"),
         ([lambda text: text, lambda text: text], "two targets are called 'python:.*<lambda>'"),
         (["parrot", 3], "int is not a target"),
+        (["parrot", None], "None is not a target"),
         (["parrot", "nobody"], "no target is called 'nobody'"),
     ],
 )
