@@ -47,14 +47,15 @@ def document() -> Schema:
     )
     schemas = made["components"]["schemas"]
     schemas |= evaluator_schemas(REF) | components(BODIES, REF)[1] | {"RunOptions": _options()}
-    schemas["NewRun"]["properties"] |= {
-        "evaluators": {
-            "type": "array",
-            "items": {"$ref": f"{REF}GivenEvaluator"},
-            "maxItems": MAX_EVALUATORS,
-        },
-        "options": {"$ref": f"{REF}RunOptions"},
-    }
+    for name in ("NewRun", "NewGroup"):
+        schemas[name]["properties"] |= {
+            "evaluators": {
+                "type": "array",
+                "items": {"$ref": f"{REF}GivenEvaluator"},
+                "maxItems": MAX_EVALUATORS,
+            },
+            "options": {"$ref": f"{REF}RunOptions"},
+        }
     for name in ("HTTPValidationError", "ValidationError"):  # see `problems` for ours
         del schemas[name]
     for path in made["paths"].values():
