@@ -31,7 +31,7 @@ from assay.model.options import RunOptions
 from assay.model.run import RunRecord, new_run_id
 from assay.model.run_result import RunResult
 from assay.model.signatures import shows_keys
-from assay.ports import Store, Target
+from assay.ports import Store
 from assay.service import runs
 from assay.service.costs import announcement
 from assay.service.group_baselines import GroupBaseline, group_baselines
@@ -367,8 +367,7 @@ async def _resume(group: Group, targets: Sequence[AnyTarget], matrix: _Matrix) -
             for each, record in zip(matrices, unfinished, strict=True)
         ]
         asked = [
-            _recorded_target(each, record)
-            for each, record in zip(options, unfinished, strict=True)
+            _recorded_target(each, record) for each, record in zip(options, unfinished, strict=True)
         ]
         baselines = [
             GroupBaseline(runs.find_base(None, each, matrix.store), each.baseline)
