@@ -15,6 +15,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from distributed import Client
 
 import assay
 from assay.blocking import wait_for
@@ -60,6 +61,8 @@ def url(postgres: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 @pytest.fixture
 def on_dask(tmp_path: Path, url: str, dask_cluster: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    with Client(f"tcp://{dask_cluster}", set_as_default=False) as client:
+        client.wait_for_workers(2)  # the test before may have killed one
     prepare(executor=f"dask://{dask_cluster}")
 
 
