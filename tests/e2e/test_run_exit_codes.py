@@ -60,7 +60,7 @@ def test_a_run_ends_with_its_code(
         (["--target", "b"], "'b'"),
         (["--baseline", "nope"], "nope"),
         (["--shard", "3/2"], "3/2"),
-        (["--target", "a", "--target", "echo:"], "'a' and 'echo:' are given; a run has one"),
+        (["--target", "a", "--target", "a"], "two targets are called 'a'"),
         (["--judge", "nope"], "no target is called 'nope'"),
         (["--judge", "openai:"], "'model'"),
         (["--resume", "x", "--rerun-failed", "y"], "--rerun-failed y name two earlier runs"),

@@ -247,10 +247,9 @@ FILES = {name: small(name) for name in NAMES}
     ids=json.dumps,
 )
 def test_names_may_stand_for_numbers_and_booleans(folder: Path, part: Any) -> None:
-    used = json.dumps(part)
-    rows = [{"n": 5, "yes": False, "part": 0.5}]
-    rows = [{name: value for name, value in row.items() if name in used} for row in rows]
-    case = {"id": "a", "input": "x", "expected_outcome": "y", "vars": rows, **part}
+    known = {"n": 5, "yes": False, "part": 0.5}
+    row = {name: known[name] for name in re.findall(r"{{ ?(\w+) ?}}", json.dumps(part))}
+    case = {"id": "a", "input": "x", "expected_outcome": "y", "vars": [row], **part}
     assert loader_errors(folder, "eval", [case]) == []
     assert validator("eval").is_valid([case])
 
