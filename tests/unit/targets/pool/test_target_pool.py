@@ -177,6 +177,7 @@ def test_an_unknown_target_offers_the_nearest(tmp_path: Path) -> None:
         ("127.0.0.1:8000", "did you mean 'http://127.0.0.1:8000'?"),
         ("./agent.sh", "did you mean 'command:./agent.sh'?"),
         ("opnai:gpt-6-sol", "did you mean 'openai'?"),
+        ("nope:answer", "did you mean 'python:nope:answer'?"),
         ("production", "configured: 'a', 'b'; or write one inline, such as python:my_agent:answer"),
     ],
 )
