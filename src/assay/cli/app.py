@@ -139,7 +139,7 @@ def _print_error(message: str) -> None:
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, "--version", "-V", message="assay %(version)s")
 def app() -> None:
-    """Tells you, honestly and fast, whether your AI agent got better or worse.
+    """Show whether your AI agent got better or worse.
 
     \b
     Examples:
@@ -147,5 +147,5 @@ def app() -> None:
       assay validate evals/       check every eval file
       assay lint evals/           find cases that are weak
       assay run evals/            ask the target, grade, record
-      assay compare main latest   tell what changed since the baseline
+      assay compare main latest   show what changed since the baseline
     """

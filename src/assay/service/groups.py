@@ -124,7 +124,8 @@ def group_of(reference: str, store: Store) -> Group:
         return found
     run = find_run(reference, store)
     if run.group is None:
-        raise UsageError(f"the run {run.id} does not belong to a group of several targets")
+        single = f"the run {run.id} does not belong to a group of several targets"
+        raise UsageError(f"{single}: name a second run to compare it with")
     return group_with(run.group, store)
 
 

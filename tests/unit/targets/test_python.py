@@ -353,6 +353,7 @@ def test_an_import_failure_is_reported_on_connect(
     with pytest.raises(UsageError) as caught:
         PythonTarget(callable=name).connect()
     assert words in str(caught.value)
+    assert "<frozen" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["my_agent", "my-agent:ask", "my_agent:", ":ask", "a:b:c", "a:1"])

@@ -138,6 +138,7 @@ def test_a_file_that_cannot_be_a_target_says_why(
         ("provider: openai, model: m", "has no API key: set the environment variable OPENAI_API"),
         ("provider: anthropic, model: m", "set the environment variable ANTHROPIC_API_KEY"),
         ("provider: command, command: [no-such-program]", "has no program 'no-such-program'"),
+        ("provider: command, command: [./assay.yaml]", "not executable, '"),
     ],
 )
 def test_a_target_with_unmet_needs_is_refused_before_it_is_called(
