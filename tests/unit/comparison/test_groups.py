@@ -166,6 +166,12 @@ def test_the_highest_rate_is_also_given_shrunken() -> None:
     assert note.endswith("the 80 % of a are 78.7 %")
 
 
+def test_all_targets_with_the_highest_rate_are_named() -> None:
+    found = of(a="PPPPF" * 8, b="PPFFF" * 8, c="PPPPF" * 8)
+    (note,) = (note for note in found.notes if "too high on average" in note)
+    assert "the 80 % of a, c are " in note
+
+
 def test_a_rate_that_shrinks_by_less_than_is_shown_has_no_note() -> None:
     assert not [note for note in of(a="PPPP", b="PPPP").notes if "too high" in note]
 
