@@ -1,4 +1,4 @@
-"""Assay tells you, honestly and fast, whether your AI agent got better or worse.
+"""Assay shows whether your AI agent got better or worse.
 
     import assay
     suites = assay.load("evals/")

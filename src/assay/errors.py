@@ -73,14 +73,19 @@ class UsageError(AssayError):
     exit_code = 2
 
 
+#: At most this many names are listed when none is near the unknown one.
+_FEW_NAMES = 12
+
+
 class UnknownName(UsageError):
-    """Nothing has this name; without a `hint` of the caller, the nearest name is suggested."""
+    """Nothing has this name. Without a `hint`, the nearest name or a short list is suggested."""
 
     slug = "unknown-name"
 
     def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
         self.kind, self.name, self.known = kind, name, tuple(sorted(known))
-        self.hint = hint or nearest(name, self.known)
+        few = f"known: {', '.join(self.known)}" if 0 < len(self.known) <= _FEW_NAMES else ""
+        self.hint = hint or nearest(name, self.known) or few
         super().__init__(f"no {kind} is called {name!r}" + (f" ({self.hint})" if self.hint else ""))
 
 
@@ -296,6 +301,11 @@ class ObservationError(AssayError):
 
     slug = "bad-observation"
     exit_code = 2
+
+    @property
+    def fault(self) -> str:
+        """What is wrong, for a message that calls it an invalid observation itself."""
+        return str(self).removeprefix("invalid observation: ")
 
 
 class BadPattern(AssayError):

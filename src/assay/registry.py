@@ -305,5 +305,6 @@ def _is_self_or_parent(missing: str | None, module: str) -> bool:
 def raised(error: BaseException) -> str:
     """The type, message and line of an exception from a project's code."""
     frames = traceback.extract_tb(error.__traceback__)
-    at = f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})" if frames else ""
+    known = frames and not frames[-1].filename.startswith("<frozen")
+    at = f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})" if known else ""
     return printable(cut(cause_of(error), MAX_MESSAGE - len(at), "both")) + at

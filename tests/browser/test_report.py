@@ -174,6 +174,16 @@ def rows_and_filters(seed: int) -> tuple[list[FilterRow], list[str], list[str]]:
     ]
     fields = ["id", "suite", "tag", "evaluator"]
     filters = ["", "  ", '"', '""', "-", "- flaky", "x" * 2001, " ".join("abcdefghi")]
+    filters += [
+        "a AND tag:b",
+        "id:a OR id:b",
+        "NOT flaky",
+        "-NOT",
+        "(tag:a)",
+        "!score>1",
+        "(see",
+        "!",
+    ]
     for _ in range(400):
         filters.append("".join(chance.choices(parts, k=chance.randrange(1, 7))))
         value = chance.choice(words).replace(" ", "") or "*"

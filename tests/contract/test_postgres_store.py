@@ -192,6 +192,14 @@ def test_a_wrong_password_is_reported_and_not_shown(postgres: Server) -> None:
         assert WRONG not in text.replace(__file__, "")
 
 
+def test_a_missing_password_is_reported(postgres: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PGPASSWORD", raising=False)
+    monkeypatch.setenv("PGPASSFILE", os.devnull)
+    url = f"postgresql://postgres@127.0.0.1:{postgres.port}/postgres"
+    with pytest.raises(StoreError, match="asks for a password; set PGPASSWORD or ASSAY_STORE"):
+        PostgresStore(url)
+
+
 @pytest.mark.parametrize(
     "url", ["postgresql://me:pa%zzword@host/db", "postgresql://me:pa ss@h:x:y/d"]
 )

@@ -291,13 +291,6 @@ def test_no_command_is_documented_that_does_not_exist() -> None:
     assert documented_options(CLI, "assay") == wanted
 
 
-def test_what_is_still_to_come_is_not_here_yet() -> None:
-    status = " ".join(PAGES["README.md"].section("Status"))
-    missing = set(code_words(status.partition("Still to come:")[2]))
-    assert missing
-    assert missing & set(COMMANDS) == set(), "it is here: say so in the README"
-
-
 def test_exit_codes_are_documented() -> None:
     codes = {int(code_words(row["Code"])[0]) for row in CLI.table("Exit codes")}
     assert codes == {0, *PRECEDENCE} | {error.exit_code for error in errors()}

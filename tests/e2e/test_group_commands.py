@@ -107,7 +107,8 @@ def test_a_run_without_a_group_cannot_be_compared_alone(tmp_path: Path) -> None:
     (tmp_path / "a.eval.yaml").write_text("cases: [{id: a, input: x, expected_output: x}]")
     (tmp_path / "agent.py").write_text("def answer(prompt): return prompt")
     project.call("run", "a.eval.yaml", "--target", "python:agent:answer")
-    assert "does not belong to a group" in project.call("compare", "latest", code=2).stderr
+    refused = project.call("compare", "latest", code=2).stderr
+    assert "does not belong to a group of several targets: name a second run" in refused
 
 
 def test_the_answers_of_a_group_are_compared_by_a_judge(

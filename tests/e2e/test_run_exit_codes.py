@@ -91,7 +91,7 @@ def test_what_a_user_wrote_wrong_is_told_before_anybody_is_asked(
         ({"snapshot": "nowhere.json"}, "is neither a function nor a program"),
         ({"tools": "python:nowhere_to_be_found:f"}, "there is no module"),
         ({"tools": "nowhere.json"}, "nowhere.json: error[not-found]"),
-        ({"store": "nosuch:file"}, "no store is called 'nosuch'"),
+        ({"store": "nosuch:file"}, "no store is called 'nosuch' (known: "),
         ({"defaults": {"workers": 0}}, "'workers' is 0"),
         ({"targets": [{"name": "a", "provider": "nosuch"}]}, "error[unknown-name]"),
         ({"prices": {"x": 1}}, "error[wrong-type]"),

@@ -146,6 +146,16 @@ def test_a_merged_run_has_a_new_id_and_the_times_of_its_shards(home: Project) ->
     assert (merged["status"], merged["totalCases"], merged["passed"]) == ("finished", 3, 2)
 
 
+def test_a_merged_run_is_not_in_the_group_of_a_shard(home: Project) -> None:
+    write(home, [[{}, {}]])
+    for shard in ("1/2", "2/2"):
+        home.call("run", "evals", "--target", "a", "--target", "echo:", "--shard", shard, code=1)
+    first, _, second, _ = (run_id for run_id, _ in home.runs())
+    home.call("runs", "merge", first, second)
+    groups = home.rows("SELECT group_id, count(*) FROM run GROUP BY group_id ORDER BY 2")
+    assert [(group is None, runs) for group, runs in groups] == [(True, 1), (False, 2), (False, 2)]
+
+
 def test_it_prints_the_counts_and_what_to_call_next(home: Project) -> None:
     write(home, [[{}, {"said": "no"}, {"skip": "later"}]])
     parts = shards(home, 2)

@@ -160,8 +160,67 @@ def test_another_target_does_not_belong_to_the_unfinished_group(
     done = project.call(*RUN, "--target", "mini", "--resume", code=2)
     expected = "there is no unfinished group with these paths, targets and options to resume"
     assert expected in done.stderr
-    named = project.call("run", "--resume", groups(project)[0][0], "--target", "gpt", code=2)
-    assert "asks all targets of the group: leave out --target, or name a run" in named.stderr
+    for others in (["--target", "gpt"], ["--target", "gpt", "--target", "mini"]):
+        named = project.call("run", "--resume", groups(project)[0][0], *others, code=2)
+        assert "asks all targets of the group: leave out --target, name all of them" in named.stderr
+
+
+def test_targets_with_a_secret_are_given_again_to_resume_their_group(
+    project: Project, agent: Agent
+) -> None:
+    agent.reply = lambda body: {"response": str(body)}
+    secret = f"{agent.url}/ask?api_key=sk-abcdefghijklmnopqrstuvwxyz0123456789"
+    process = project.start("run", "evals", "--target", "gpt", "--target", secret)
+    agent.arrived = lambda count: process.kill() if count > CASES else None
+    ended(process, -signal.SIGKILL)
+    agent.arrived = lambda count: None
+    group = groups(project)[0][0]
+    refused = project.call("run", "--resume", group, code=2)
+    assert "held a secret, which is not recorded: give it again" in refused.stderr
+    resume = ("run", "--resume", group, "--target", "gpt", "--target", secret)
+    document = json.loads(project.call(*resume, "--json", code=0).stdout)
+    assert document["groupId"] == group
+    assert {status for _, _, status in groups(project)} == {"finished"}
+
+
+OBJECTS = """
+import os, signal, assay
+def dies(question):
+    os.kill(os.getpid(), signal.SIGKILL)
+def other(question):
+    return question
+assay.run("evals", target=[dies, other])
+"""
+
+
+def test_a_group_of_python_functions_cannot_be_resumed(project: Project) -> None:
+    script = project.write("script.py", OBJECTS)
+    done = subprocess.run([sys.executable, script.name], cwd=project.root, check=False)
+    assert done.returncode == -signal.SIGKILL
+    refused = project.call("run", "--resume", groups(project)[0][0], code=2)
+    assert "was given as a Python object, which is not recorded" in refused.stderr
+
+
+def test_a_group_is_removed_with_all_its_runs(project: Project, agent: Agent) -> None:
+    group = json.loads(project.call(*RUN, "--json").stdout)["groupId"]
+    (first, _), (second, _) = project.runs()
+    project.call("baseline", "set", "main", second)
+    assert "is the baseline 'main'" in project.call("runs", "rm", group, code=2).stderr
+    assert len(project.runs()) == 2, "all of them or none"
+    project.call("baseline", "rm", "main")
+    removed = project.call("runs", "rm", group).stdout
+    assert removed == f"removed {first}\nremoved {second}\n"
+    assert project.runs() == []
+    assert group in project.call("runs", "rm", group, code=2).stderr
+
+
+def test_commands_about_one_run_name_those_of_a_group(project: Project, agent: Agent) -> None:
+    group = json.loads(project.call(*RUN, "--json").stdout)["groupId"]
+    (first, _), _ = project.runs()
+    refused = project.call("export", group, "-o", "seen.jsonl", code=2)
+    assert f"'{group}' is a group, not a run: name one of its runs: {first} (gpt)" in (
+        refused.stderr
+    )
 
 
 def test_a_rerun_takes_one_run(project: Project, agent: Agent) -> None:

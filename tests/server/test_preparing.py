@@ -103,6 +103,27 @@ def test_a_large_run_is_prepared_once_it_has_ended(
     assert makers.made == [run]
 
 
+def test_a_run_that_cannot_be_prepared_does_not_stop_the_server(
+    project: Settings, store: Store, agent: Agent, makers: Makers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preparing, "LARGE", 2)
+    monkeypatch.setattr(preparing, "SECONDS", 3600.0)  # that of the server prepares nothing here
+
+    def fails(record: Any, *rest: Any) -> Any:
+        makers.made.append(record.id)
+        raise IndexError
+
+    app = create_app(project, store)
+    with TestClient(app, ADDRESS) as client:
+        runs = [finished(client, SUITES)["runId"] for _ in range(2)]
+        monkeypatch.setattr(kept_overviews, "overview_of", fails)
+        makers.made.clear()
+        preparer = Preparer(app.state.assay)
+        for _ in range(2):
+            asyncio.run(preparer.prepare_newest())
+    assert sorted(makers.made) == sorted(runs), "each is tried once"
+
+
 def test_small_runs_and_runs_in_progress_are_not_prepared(
     project: Settings, store: Store, agent: Agent, makers: Makers
 ) -> None:

@@ -40,6 +40,15 @@ def test_an_unknown_name_offers_the_nearest() -> None:
     assert caught.value.exit_code == 2
 
 
+def test_an_unknown_name_that_is_near_none_offers_them_all_if_they_are_few() -> None:
+    with pytest.raises(UnknownName) as caught:
+        registry.executors.get("xyz")
+    assert caught.value.hint == f"known: {', '.join(sorted(registry.executors))}"
+    with pytest.raises(UnknownName) as caught:
+        registry.evaluators.get("xyz")
+    assert caught.value.hint == ""
+
+
 def test_plugins_are_imported_on_first_use() -> None:
     made = filled(lazy=["no_such_module_of_anyone:thing"])
     assert list(made) == ["lazy"]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "baseline": "Give runs names to compare others with.",
     "calibrate": "Compare a judge with human labels.",
-    "compare": "Show what changed between two runs, and whether it could be chance.",
+    "compare": "Show what changed between two runs, or which of several targets are best.",
     "doctor": "Check that everything a run needs is there.",
     "export": "Write the results or observations of a recorded run.",
     "import": "Import test cases from files into the store.",
@@ -39,8 +39,8 @@ COMMANDS = {
     "plugins": "List what is registered, and what failed to load.",
     "regrade": "Grade the observations of a run again, with today's evaluators.",
     "regression": "Add, lock, archive and list regression cases.",
-    "report": "Write reports of a recorded run.",
-    "run": "Ask a target every case, grade, record and compare.",
+    "report": "Write reports of a recorded run or group.",
+    "run": "Ask one target or several every case, grade, record and compare.",
     "runs": "List, show, merge and remove recorded runs.",
     "schema": "Print the JSON Schema of a kind of file.",
     "show": "Show one case of a run, or list the cases that match a filter.",
@@ -139,7 +139,7 @@ def _print_error(message: str) -> None:
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, "--version", "-V", message="assay %(version)s")
 def app() -> None:
-    """Tells you, honestly and fast, whether your AI agent got better or worse.
+    """Show whether your AI agent got better or worse.
 
     \b
     Examples:
@@ -147,5 +147,5 @@ def app() -> None:
       assay validate evals/       check every eval file
       assay lint evals/           find cases that are weak
       assay run evals/            ask the target, grade, record
-      assay compare main latest   tell what changed since the baseline
+      assay compare main latest   show what changed since the baseline
     """

@@ -215,12 +215,13 @@ def _after_merge(run_id: str, baselines: Collection[str]) -> str:
 
 
 @command.command("rm")
-@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN|GROUP...")
 @store_option
 def remove(runs: tuple[str, ...], store: str | None) -> None:
     """Remove runs and their result files, all of them or none.
 
-    A run that is a baseline is refused: remove its name first.
+    A GROUP is the whole id of a group: all of its runs are removed. A run that is a baseline is
+    refused: remove its name first.
 
     \b
     Examples:

@@ -37,6 +37,8 @@ class GroupTable:
         self.not_comparable: list[GroupCase] = []
         self._runs = runs
         self._missing: list[CaseRef] = []
+        #: The cases that were skipped for some targets, such as rubrics after a failed golden case.
+        self._skipped: list[CaseRef] = []
         self._repeated = 0
         self._kinds: dict[tuple[Code, ...], int] = {}
         self._kind_of = array("l")
@@ -53,6 +55,8 @@ class GroupTable:
         ref = found[0].ref
         if len(found) < self._runs:
             self._missing.append(ref)
+        if len({case.outcome == "skipped" for case in found}) > 1:
+            self._skipped.append(ref)
         self._repeated += any(case.judged > 1 for case in found)
         self._count(row, next((case.cluster for case in found if case.cluster is not None), None))
         if len({case.comparability for case in found} - {""}) > 1:
@@ -115,6 +119,9 @@ class GroupTable:
         """What a reader should know about the cases."""
         if self._missing:
             yield f"not asked of every target: {named(self._missing)}"
+        if self._skipped:
+            for_some = "skipped for some of the targets, so not compared for these"
+            yield f"{for_some}: {named(self._skipped)}"
         if self.not_comparable:
             changed = [CaseRef(case.suite, case.id) for case in self.not_comparable]
             yield f"changed between the runs, so not compared: {named(changed)}"

@@ -144,14 +144,12 @@ def _notes(runs: Sequence[GroupRun], targets: Sequence[GroupTarget]) -> Iterator
             errored = count(target.errored, "errored case")
             not_compared = "which is" if target.errored == 1 else "which are"
             yield f"{target.target} has {errored}, {not_compared} not compared"
-    rated = [target for target in targets if target.rate is not None]
-    highest = max(
-        rated, key=lambda target: target.rate.estimate if target.rate else 0, default=None
-    )
-    if len(rated) > 1 and highest is not None and highest.rate is not None:
-        shown, moved = percent(highest.rate.estimate), percent(highest.shrunken or 0.0)
-        if shown != moved:
-            yield (
-                f"the highest of {len(rated)} pass rates is too high on average, as chance decides"
-                f" which one it is: allowing for that, the {shown} of {highest.target} are {moved}"
-            )
+    rated = [(target.rate.estimate, target) for target in targets if target.rate is not None]
+    highest = max((rate for rate, _ in rated), default=0.0)
+    leading = [target for rate, target in rated if rate == highest]
+    if len(rated) > 1 and percent(highest) != (moved := percent(leading[0].shrunken or 0.0)):
+        names = ", ".join(target.target for target in leading)
+        yield (
+            f"the highest of {len(rated)} pass rates is too high on average, as chance decides"
+            f" which one it is: allowing for that, the {percent(highest)} of {names} are {moved}"
+        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -138,7 +138,20 @@ def find_run(reference: str, store: Store) -> RunRecord:
             return found
         if found := _by_target(reference, store):
             return found
+        _refuse_group(reference, store)
     raise NotInStore("run or baseline", reference, [*baselines, LATEST])
+
+
+def _refuse_group(reference: str, store: Store) -> None:
+    """Raise UsageError if it is the id of a group, which stands for several runs."""
+    with suppress(NotInStore):
+        names = with_targets(store.group(reference.lower()))
+        raise UsageError(f"{reference!r} is a group, not a run: name one of its runs: {names}")
+
+
+def with_targets(runs: Iterable[RunRecord]) -> str:
+    """The ids of runs, each with its target, for messages."""
+    return ", ".join(f"{run.id} ({run.target})" for run in runs)
 
 
 def _by_target(reference: str, store: Store) -> RunRecord | None:

@@ -62,15 +62,15 @@ class RunTargets:
             name = target_name(planned.case, self._spec.options, self._spec.settings)
         return self._look_up(name)
 
-    def target_of_streams(self) -> RetryingTarget:
-        """The target with the recorded answers for all streamed suites."""
+    def target_of_run(self) -> RetryingTarget:
+        """The target of the run itself, which no case can change: of streams and of a group."""
         return self._look_up(self._spec.options.target)
 
     def target_name_of(self, index: int) -> str:
         """The name of the target of a suite's first case; empty if that has none."""
         suite = self._spec.suites[index]
         if suite.streamed:
-            return self.target_of_streams().name
+            return self.target_of_run().name
         case = next(iter(suite.cases), None)
         if case is None or case.skip is not None:
             return ""

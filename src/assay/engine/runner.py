@@ -193,8 +193,13 @@ class Runner:
                 return
             first = [trials[0] for trials in left]
             asked.update((trial.planned.position, trial.repeat) for trial in first)
+            rest, unasked = iter(first), list[Trial]()
             work = partial(self._run_trial, confirms=True)
-            await self._run_lanes(self._lanes_of(iter(first), work, [], confirms=True))
+            await self._run_lanes(self._lanes_of(rest, work, unasked, confirms=True))
+            if self._remote is not None:
+                unasked += self._remote.left
+            for trial in chain(unasked, rest):
+                await self.skip_reask(*trial, self.gave_up or "the run was stopped")
 
     def _reasks_left(self, loss: LostCase, asked: Collection[tuple[int, int]]) -> list[Trial]:
         """The re-asks of a lost case that were not made and are not `asked`; none if settled."""

@@ -194,8 +194,9 @@ class _Session:
         """Select the cases, and find everything that is wrong before the first one is asked."""
         if self.spec.judge is None and self.spec.options.judge is not None:
             self.pool.spec(self.spec.options.judge)  # even if no case needs it
-        if self.plan.streams:
-            self.run_targets.target_of_streams()
+        # Even if all cases are skipped, the runs of a group are told apart by their targets.
+        if self.plan.streams or self.spec.group is not None:
+            self.run_targets.target_of_run()
         programs = MissingPrograms(to_run=True)
 
         def look(planned: PlannedCase) -> None:

@@ -61,7 +61,7 @@ class StreamedSuites:
             with suppress(TargetError):  # the case has no answer
                 used[answers.answer(planned.case.id, 0)[0]] = 1
         lines = answers.count_unmatched(used) if 0 in used else 0
-        return unused_answers(self._run_targets.target_of_streams(), lines) if lines else ""
+        return unused_answers(self._run_targets.target_of_run(), lines) if lines else ""
 
     async def _run(self, index: int, record: RunRecord, runner: Runner) -> StreamRun:
         """Check and grade a suite; after an error in a line, the run is deleted."""
@@ -84,4 +84,4 @@ class StreamedSuites:
 
     def _answers(self) -> RecordedAnswers:
         """The recorded answers."""
-        return cast("RecordedAnswers", self._run_targets.target_of_streams().target)
+        return cast("RecordedAnswers", self._run_targets.target_of_run().target)

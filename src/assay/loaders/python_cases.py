@@ -170,6 +170,9 @@ class _NotPlain(Exception):
 
 
 def _plain(value: Any, name: str, depth: int) -> Any:
+    if isinstance(value, EvaluatorSpec) and depth == 1:
+        found = f"{name!r} is the evaluator {value.type}; it must be a list"
+        raise _NotPlain("wrong-type", found, f"write [{value.type}(...)]")
     if value is None or isinstance(value, (bool, EvaluatorSpec)):
         return value
     if isinstance(value, str):

@@ -38,6 +38,12 @@ NUMBERS = {"score": "a number from 0 to 1", "cost": "US dollars", "latency": "mi
 FLAGS = ("flaky",)
 #: Fields that only a case of a run has.
 OF_RESULTS = frozenset({"outcome", "changed", "flaky", *NUMBERS})
+#: Operators of other query languages, which would be searched for, and what to write instead.
+_OPERATORS = {
+    "AND": "leave it out, as all terms must match",
+    "OR": "separate alternatives by commas, as in tag:a,b",
+    "NOT": "write - before the term, as in -tag:a",
+}
 #: A word this similar to a flag is a misspelt flag, not a text to search for.
 _MISSPELT = 0.85
 
@@ -303,6 +309,12 @@ class _Parser:
         if word in get_args(Field):
             form = f"{word}>0.5" if word in NUMBERS else f"{word}:VALUE"
             self._fail(start, f"{word!r} needs a value", f"write {form}, or {quoted}")
+        if word in _OPERATORS:
+            self._fail(start, f"{word!r} is not an operator", f"{_OPERATORS[word]}, or {quoted}")
+        field = _FIELD.match(word, 1)
+        if word[0] in "(!" and field is not None and field[1] in get_args(Field):
+            hint = "all terms must match; write -tag:a for 'not', and tag:a,b for 'or'"
+            self._fail(start, f"unexpected {word[0]!r} before {field[0]!r}", hint)
         if hint := nearest(word, FLAGS, _MISSPELT):
             self._fail(start, f"unknown term {word!r}", f"{hint} Or {quoted}")
 

@@ -76,9 +76,16 @@ def _unknown(value: Any) -> ObservationError:
         found = f"a list that starts with {shown(value[0])}"
     else:
         found = shown(value)
-    records = FORMATS[:-1]  # without the failure, which has no transcript
-    shapes = sorted(records, key=lambda shape: not any(need.holds(value) for need in shape.needs))
-    known = ", ".join(shape.missing(value) for shape in shapes)
-    return ObservationError(
-        printable(f"{found} is not a known record{hint}; known shapes and what is missing: {known}")
-    )
+    return ObservationError(printable(f"{found} is not a known record{hint}; {_wanted(value)}"))
+
+
+def _wanted(value: Any) -> str:
+    """What the nearest formats lack; if none is near, what can be given."""
+    transcripts = [shape for shape in FORMATS[:-1] if shape is not interchange.FORMAT]
+    near = [shape for shape in transcripts if any(need.holds(value) for need in shape.needs)]
+    own = "a mapping with 'response' or 'toolCalls'"
+    if near:
+        return (
+            f"what is missing: {', '.join(shape.missing(value) for shape in near)}; or give {own}"
+        )
+    return f"expected {own}, or a transcript of {', '.join(shape.name for shape in transcripts)}"

@@ -73,6 +73,9 @@ def standing(found: GroupComparison) -> GroupStanding:
         return GroupStanding("Cannot tell", "unclear", f"only {judged[0].target} has judged cases")
     if len(best) == len(judged):
         return GroupStanding("Cannot tell", "unclear", _none_better(len(judged)))
+    if not best:  # each pair has cases of its own
+        sentence = "each target is significantly worse than another one, over different cases"
+        return GroupStanding("Cannot tell", "unclear", sentence)
     names = named([target.target for target in best])
     if len(best) > 1:
         return GroupStanding("Best", "plain", f"{names}, which cannot be told apart")

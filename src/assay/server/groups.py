@@ -85,7 +85,7 @@ async def cancel_group(body: schemas.Empty, group_id: GroupId, request: Request)
             await cancel(run.id, request)
             cancelled = True
     if not cancelled:
-        raise invalid("All runs of the group have ended, or a command executes them")
+        raise invalid("All runs of the group have ended; there is nothing to cancel")
     return success(await _group_data(group.id, request), 202)
 
 

@@ -10,7 +10,7 @@ import logging
 from contextlib import suppress
 from functools import partial
 
-from assay.errors import AssayError, StoreError
+from assay.errors import AssayError, StoreError, cause_of
 from assay.model.case_filter import CaseFilter
 from assay.model.run import RunRecord
 from assay.redaction import redacted
@@ -79,8 +79,9 @@ class Preparer:
             environment().get_template(RUN_TEMPLATE)  # compiles it
         except Stopped:
             return
-        except AssayError as error:  # its page says it too
-            log.warning("the pages of %s cannot be prepared: %s", record.id, redacted(str(error)))
+        except Exception as error:  # its page shows it too; the others are still prepared
+            reason = str(error) if isinstance(error, AssayError) else cause_of(error)
+            log.warning("the pages of %s cannot be prepared: %s", record.id, redacted(reason))
         self._prepared.add((record.id, record.finished_at))
 
     def _prepare_group(self, record: RunRecord) -> None:

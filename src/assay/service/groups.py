@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from assay.comparison.groups import GroupRun, compare_group
-from assay.comparison.outcomes import SHORTEST, find_run, newest_first
+from assay.comparison.outcomes import SHORTEST, find_run, newest_first, with_targets
 from assay.errors import NotInStore, UsageError
 from assay.model.comparison import Comparison
 from assay.model.group import GroupComparison
@@ -124,7 +124,8 @@ def group_of(reference: str, store: Store) -> Group:
         return found
     run = find_run(reference, store)
     if run.group is None:
-        raise UsageError(f"the run {run.id} does not belong to a group of several targets")
+        single = f"the run {run.id} does not belong to a group of several targets"
+        raise UsageError(f"{single}: name a second run to compare it with")
     return group_with(run.group, store)
 
 
@@ -148,7 +149,7 @@ def kept_comparison(group: Group, store: Store) -> GroupComparison:
 
 def runs_of(group: Group) -> str:
     """The runs of a group with their targets, for messages about what needs a run."""
-    return "its runs are " + ", ".join(f"{run.id} ({run.target})" for run in group.runs)
+    return f"its runs are {with_targets(group.runs)}"
 
 
 def named_group(reference: str, *, store: str | None = None) -> Group | None:

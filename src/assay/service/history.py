@@ -271,11 +271,14 @@ def interrupt(record: RunRecord, store: Store, now: datetime, reason: str) -> bo
     return False
 
 
-def remove_runs(runs: Iterable[str], *, store: str | None = None) -> list[str]:
-    """Remove runs with their result files, all or none; returns their ids."""
+def remove_runs(names: Iterable[str], *, store: str | None = None) -> list[str]:
+    """Remove runs with their result files, all or none; returns their ids.
+
+    The whole id of a group stands for all of its runs.
+    """
     settings = project()
     with closing(store_to_read(settings, store)) as opened:
-        records = {record.id: record for record in (find_run(run, opened) for run in runs)}
+        records = {record.id: record for name in names for record in _runs_of(name, opened)}
         for record in records.values():
             _check_removable(record, opened)
         with _set_aside(results_folder(settings), records):
@@ -283,6 +286,12 @@ def remove_runs(runs: Iterable[str], *, store: str | None = None) -> list[str]:
                 with opened.lease(run_id):  # no other process may resume it now
                     opened.delete(run_id)
     return list(records)
+
+
+def _runs_of(name: str, store: Store) -> list[RunRecord]:
+    with suppress(NotInStore):
+        return store.group(name.lower())
+    return [find_run(name, store)]
 
 
 def _check_removable(record: RunRecord, store: Store) -> None:

@@ -31,7 +31,7 @@ from assay.model.options import RunOptions
 from assay.model.run import RunRecord, new_run_id
 from assay.model.run_result import RunResult
 from assay.model.signatures import shows_keys
-from assay.ports import Store, Target
+from assay.ports import Store
 from assay.service import runs
 from assay.service.costs import announcement
 from assay.service.group_baselines import GroupBaseline, group_baselines
@@ -209,12 +209,9 @@ async def execute_in(
     given = dict(given)
     named = given.pop("target", None)
     _check_earlier(request, store)
-    if request.resume and (group := find_group(request.resume, store)) is not None:
-        if named is not None or request.target is not None:
-            message = f"--resume {request.resume} asks all targets of the group"
-            raise UsageError(f"{message}: leave out --target, or name a run; {runs_of(group)}")
-        return await _resume(group, _Matrix(settings, store, request, given, step))
     targets = _targets(request, named, settings)
+    if request.resume and (group := find_group(request.resume, store)) is not None:
+        return await _resume(group, targets, _Matrix(settings, store, request, given, step))
     if len(targets) > 1 or request.several is not None:
         return await _start(targets, _Matrix(settings, store, request, given, step))
     one = _Matrix(settings, store, replace(request, target=targets[0]), given) if targets else None
@@ -267,7 +264,10 @@ class _Matrix(NamedTuple):
 def _label(target: AnyTarget, request: RunRequest, settings: Settings) -> str:
     if isinstance(target, str):
         return TargetPool(settings, allowed=request.targets).spec(target).label
-    return cast("Target", as_target(target)).name
+    made = as_target(target)
+    if made is None:
+        raise UsageError("None is not a target: give a name, a function or an object with 'ask'")
+    return made.name
 
 
 def _check_earlier(request: RunRequest, store: Store) -> None:
@@ -351,23 +351,37 @@ async def _start(targets: Sequence[AnyTarget], matrix: _Matrix) -> GroupResult:
     return group_result(group_id, await _run_together(group_id, specs, (), matrix), store)
 
 
-async def _resume(group: Group, matrix: _Matrix) -> GroupResult:
-    """Continue the unfinished runs of a group."""
+async def _resume(group: Group, targets: Sequence[AnyTarget], matrix: _Matrix) -> GroupResult:
+    """Continue the unfinished runs of a group. Targets that hold a secret are given again."""
     _check_formats(matrix.request)
+    given = dict(zip(_labels(targets, matrix), targets, strict=True))
+    if given and given.keys() != {record.target for record in group.runs}:
+        message = f"--resume {group.id} asks all targets of the group: leave out --target"
+        raise UsageError(f"{message}, name all of them, or resume a run; {runs_of(group)}")
     unfinished = [record for record in group.runs if record.status != "finished"]
     specs: list[RunSpec] = []
     if unfinished:
         matrices = [_for_record(record, matrix) for record in unfinished]
         options = [
-            each.options(None, record) for each, record in zip(matrices, unfinished, strict=True)
+            each.options(given.get(record.target), record)
+            for each, record in zip(matrices, unfinished, strict=True)
         ]
-        targets = [str(each.target) for each in options]
+        asked = [
+            _recorded_target(each, record) for each, record in zip(options, unfinished, strict=True)
+        ]
         baselines = [
             GroupBaseline(runs.find_base(None, each, matrix.store), each.baseline)
             for each in options
         ]
-        specs = _specs(matrices[0], targets, options, baselines, unfinished[0])
+        specs = _specs(matrices[0], asked, options, baselines, unfinished[0])
     return await _continue(group, specs, matrix)
+
+
+def _recorded_target(options: RunOptions, record: RunRecord) -> str:
+    if options.target is None:
+        made = f"the target {record.target!r} of the run {record.id} was given as a Python object"
+        raise UsageError(f"{made}, which is not recorded: start a new run")
+    return options.target
 
 
 def _for_record(record: RunRecord, matrix: _Matrix) -> _Matrix:

@@ -81,6 +81,7 @@ def _merged(shards: Sequence[Shard]) -> RunRecord:
         options=inherited(_unsharded(first.options, len(records)), "rerun"),
         environment=environment | {MERGED_FROM: [record.id for record in records]},
         suites=[_header(same) for same in zip(*(r.suites for r in records), strict=True)],
+        group=None,  # that of the first shard has a run of the same target already
     )
 
 

@@ -20,13 +20,13 @@ allow_outside_root: false
 # Where {{seed:path}} tokens in expectations find their values.
 seed_manifest: evals/seed-manifest.json
 
-# Who is asked. Put your own agent here: a function, an address, a model or a program.
+# The targets to ask. Put your own agent here: a function, an address, a model or a program.
 targets:
   - name: example
     provider: python
     callable: example_agent:answer
 
-# Who judges criteria in words; the key is taken from OPENAI_API_KEY.
+# The judge of criteria in words; its key is taken from OPENAI_API_KEY.
 # judge: openai:gpt-6-sol
 
 # What `assay run` does when no option says otherwise.

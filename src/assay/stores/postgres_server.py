@@ -48,6 +48,7 @@ _UNREACHABLE = "the server cannot be reached; check host and port, and whether i
 #: What may be over when the server has been restarted.
 _PASSING = (LOST, _STARTING, _UNREACHABLE)
 _REFUSED = "the server refuses the user or the password; check both"
+_NO_PASSWORD = "the server asks for a password; set PGPASSWORD or ASSAY_STORE, for workers too"
 _DAMAGED = "it is damaged, or its tables are not ours"
 #: What SQLSTATE codes and prefixes mean, for those that are about the server, not the statement.
 FAULTS = {
@@ -237,6 +238,8 @@ def _fault(error: psycopg.Error) -> str | None:
     if "FATAL" in message:
         fatal = message.partition("FATAL")[2]
         return next((fault for part, fault in _FAULTS_BY_MESSAGE.items() if part in fatal), LOST)
+    if "no password supplied" in message:
+        return _NO_PASSWORD
     if "connection failed" in message or "timeout" in message or "resolve" in message:
         return _UNREACHABLE
     return LOST

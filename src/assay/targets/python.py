@@ -107,7 +107,7 @@ class _Python:
             record = checked(value).to_dict() if isinstance(value, Observation) else value
             return read(record_of(record))
         except ObservationError as error:
-            message = f"{self.name} returned {_kind(value)}an invalid observation: {error}"
+            message = f"{self.name} returned {_kind(value)}an invalid observation: {error.fault}"
         except (TypeError, ValueError, RecursionError) as error:
             message = f"{self.name} returned a value that cannot be converted to JSON: {error}"
             message += f"; it can return {ACCEPTED}"

@@ -166,8 +166,21 @@ def test_the_highest_rate_is_also_given_shrunken() -> None:
     assert note.endswith("the 80 % of a are 78.7 %")
 
 
+def test_all_targets_with_the_highest_rate_are_named() -> None:
+    found = of(a="PPPPF" * 8, b="PPFFF" * 8, c="PPPPF" * 8)
+    (note,) = (note for note in found.notes if "too high on average" in note)
+    assert "the 80 % of a, c are " in note
+
+
 def test_a_rate_that_shrinks_by_less_than_is_shown_has_no_note() -> None:
     assert not [note for note in of(a="PPPP", b="PPPP").notes if "too high" in note]
+
+
+def test_a_case_that_only_some_targets_skipped_is_in_a_note() -> None:
+    said = "skipped for some of the targets"
+    (note,) = (note for note in of(a="PSSP", b="PSPP").notes if said in note)
+    assert note.endswith("so not compared for these: evals/weather.eval.yaml: case-2")
+    assert not [note for note in of(a="PSE", b="PSP").notes if said in note]
 
 
 def test_errored_cases_are_counted_in_a_note() -> None:

@@ -90,6 +90,11 @@ WRONG: dict[str, tuple[Callable[[], Any], str, str]] = {
     ),
     "a NUL": (lambda: Case("a", "\0"), "bad-character", "'input' has a NUL"),
     "half a character": (lambda: Case("a", "\ud800"), "bad-character", "half of a surrogate"),
+    "an evaluator without a list": (
+        lambda: Case("a", "b", evaluators=contains("x")),  # type: ignore[arg-type]
+        "wrong-type",
+        "'evaluators' is the evaluator contains; it must be a list",
+    ),
     "an evaluator": (lambda: contains(5), "wrong-type", "'value' is 5; it must be text"),  # type: ignore[arg-type]
     "an evaluator without its key": (lambda: contains(), "missing-key", "'value' is missing"),
 }

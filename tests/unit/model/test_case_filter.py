@@ -81,6 +81,7 @@ def test_every_kind_of_term_is_read() -> None:
         '"my refund"',
         "-absent",
         "refund?",
+        'my -"AND" -not -(see',
     ],
 )
 def test_matching_filters(text: str) -> None:
@@ -141,6 +142,11 @@ def test_a_quote_may_hold_quotes_and_backslashes() -> None:
         ("tag", "filter, column 1: 'tag' needs a value (write tag:VALUE, or search for"),
         ("score", "filter, column 1: 'score' needs a value (write score>0.5, or search for"),
         ("flakey", "filter, column 1: unknown term 'flakey' (did you mean 'flaky'? Or search"),
+        ("tag:a AND tag:b", "filter, column 7: 'AND' is not an operator (leave it out, as all"),
+        ("tag:a OR tag:b", "filter, column 7: 'OR' is not an operator (separate alternatives by"),
+        ("NOT tag:a", "filter, column 1: 'NOT' is not an operator (write - before the term, as"),
+        ("id:x (tag:a)", "filter, column 6: unexpected '(' before 'tag:' (all terms must match;"),
+        ("!tag:a", "filter, column 1: unexpected '!' before 'tag:' (all terms must match; write"),
         ("flaky:true", "filter, column 1: 'flaky' has no value (write flaky or -flaky)"),
         ("-", "filter, column 2: expected a term after '-'"),
         ("- tag:a", "filter, column 2: expected a term after '-'"),

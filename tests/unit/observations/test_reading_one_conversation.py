@@ -155,11 +155,13 @@ def test_a_legacy_function_is_paired_by_its_name() -> None:
         ({str(n): n for n in range(20)}, "and 12 more"),
     ],
 )
-def test_an_unknown_record_names_what_was_found_and_what_is_known(value: Any, found: str) -> None:
+def test_an_unknown_record_names_what_was_found_and_what_is_expected(
+    value: Any, found: str
+) -> None:
     with pytest.raises(ObservationError) as caught:
         read(value)
     assert found in str(caught.value)
-    assert "Assay 0 of 1 ('response' or 'toolCalls')" in str(caught.value)
+    assert "a mapping with 'response' or 'toolCalls'" in str(caught.value)
 
 
 @pytest.mark.parametrize(

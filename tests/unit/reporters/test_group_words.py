@@ -57,6 +57,15 @@ ALL, NONE = "P" * 20, "F" * 20
             {"a": ALL, "b": ALL, "c": ALL},
             "Cannot tell: none of the 3 targets is significantly better than another",
         ),
+        (
+            {
+                "a": "P" * 20 + "E" * 20 + "F" * 20,
+                "b": "F" * 20 + "P" * 20 + "E" * 20,
+                "c": "E" * 20 + "F" * 20 + "P" * 20,
+            },
+            "Cannot tell: each target is significantly worse than another one, over different"
+            " cases",
+        ),
         ({"a": ALL, "b": "E" * 20}, "Cannot tell: only a has judged cases"),
         ({"a": "E", "b": "S"}, "Cannot tell: no case was judged"),
     ],

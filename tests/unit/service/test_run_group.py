@@ -121,12 +121,21 @@ def test_a_group_is_a_baseline() -> None:
         ([Named("a"), Named("a")], "two targets are called 'a'"),
         ([lambda text: text, lambda text: text], "two targets are called 'python:.*<lambda>'"),
         (["parrot", 3], "int is not a target"),
+        (["parrot", None], "None is not a target"),
         (["parrot", "nobody"], "no target is called 'nobody'"),
     ],
 )
 def test_mistakes(targets: list[Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         assay.run(SUITE, target=targets)
+
+
+def test_runs_are_named_by_their_targets_even_if_all_cases_are_skipped() -> None:
+    skipped = assay.Suite("s", [assay.Case("lisbon", "lisbon", expected_output="x", skip="later")])
+    group = assay.run(skipped, target=["parrot", Named("b")])
+    assert [run.target for run in group.runs] == ["parrot", "b"]
+    assert [target.target for target in group.comparison.targets] == ["parrot", "b"]
+    assert "parrot has no judged case" in group.report()
 
 
 def test_one_target_stays_one_whatever_is_configured() -> None:

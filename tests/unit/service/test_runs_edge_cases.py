@@ -161,6 +161,20 @@ def test_a_budget_that_is_spent_during_re_asks_confirms_nothing(critical: bool, 
     assert "2 lost cases could not be confirmed: not every re-ask was judged" in found.report()
 
 
+def test_a_re_ask_that_a_spent_budget_prevents_fails_no_gate() -> None:
+    write(*numbered(4, critical=True))
+    base = run(good_but())
+
+    def answer(message: str) -> Any:
+        good = message in ("c0", "c1")
+        return assay.Observation("good" if good else "bad", cost_usd=0.1)
+
+    found = run(answer, baseline=base.id, budget_usd=0.45, workers=1, confirm=1)
+    assert found.comparison is not None
+    assert sorted(loss.status for loss in found.comparison.losses) == ["repeated", "unconfirmed"]
+    assert "1 critical case passed before and fails now" in found.comparison.gate_failures[0]
+
+
 def test_critical_cases_are_asked_after_the_decision() -> None:
     cases = numbered(40)
     cases[39]["critical"] = True

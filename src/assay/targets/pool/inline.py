@@ -62,7 +62,7 @@ def hint_for(name: str, known: Collection[str]) -> str:
     prefix, colon, _ = name.partition(":")
     if name.endswith(".py"):
         return f"did you mean '{name.removeprefix('./')}:FUNCTION'?"
-    if near := nearest(name, known) or (nearest(prefix, providers) if colon else ""):
+    if near := nearest(name, known) or (nearest(prefix, providers, 0.7) if colon else ""):
         return near
     if _FUNCTION.fullmatch(name):
         return f"did you mean 'python:{name}'?"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 
 from assay.errors import UsageError
@@ -20,7 +21,10 @@ def shortfall(need: Need) -> tuple[str, str]:
         fix = f"set the environment variable {need.what}, or 'api_key' of the target in assay.yaml"
         return "has no API key", fix
     if need.kind == "program" and program_path(need.what) is None:
-        return f"has no program {need.what!r}", "install it, or correct 'command'"
+        path = os.path.normpath(need.what)
+        if os.path.dirname(path) and os.path.isfile(path):
+            return f"has a program that is not executable, {path!r}", f"run `chmod +x {path}`"
+        return f"has no program {path!r}", "install it, or correct 'command'"
     return "", ""
 
 

@@ -182,7 +182,8 @@ class RetryingTarget:
         try:
             return checked(seen)
         except ObservationError as error:
-            raise TargetError(f"{self.name} returned an invalid observation: {error}") from None
+            message = f"{self.name} returned an invalid observation: {error.fault}"
+            raise TargetError(message) from None
 
 
 def _one_request(seen: Observation) -> int:

@@ -9,6 +9,12 @@ const CHOICES = {
 /** @type {Record<string, string>} */
 const NUMBERS = { score: "a number from 0 to 1", cost: "US dollars", latency: "milliseconds" };
 const FIELDS = ["id", "suite", "tag", "evaluator", "outcome", "changed", "flaky", "score", "cost", "latency"];
+/** @type {Record<string, string>} */
+const OPERATORS = {
+  AND: "leave it out, as all terms must match",
+  OR: "separate alternatives by commas, as in tag:a,b",
+  NOT: "write - before the term, as in -tag:a",
+};
 const MAX_LENGTH = 2000;
 const MAX_TEXTS = 8;
 
@@ -141,6 +147,14 @@ export function parseFilter(text, fold) {
     if (FIELDS.includes(found)) {
       const form = Object.hasOwn(NUMBERS, found) ? `${found}>0.5` : `${found}:VALUE`;
       fail(start, `'${found}' needs a value`, `write ${form}, or ${search}`);
+    }
+    if (Object.hasOwn(OPERATORS, found)) {
+      fail(start, `'${found}' is not an operator`, `${OPERATORS[found]}, or ${search}`);
+    }
+    const field = /^[(!]([a-z]+)[:<>=]/.exec(found)?.[1];
+    if (field !== undefined && FIELDS.includes(field)) {
+      const instead = "all terms must match; write -tag:a for 'not', and tag:a,b for 'or'";
+      fail(start, `unexpected '${found[0]}' before '${field}'`, instead);
     }
     const hint = nearest(found, ["flaky"], 0.85);
     if (hint) fail(start, `unknown term '${found}'`, `${hint} Or ${search}`);

@@ -138,6 +138,7 @@ def test_a_file_that_cannot_be_a_target_says_why(
         ("provider: openai, model: m", "has no API key: set the environment variable OPENAI_API"),
         ("provider: anthropic, model: m", "set the environment variable ANTHROPIC_API_KEY"),
         ("provider: command, command: [no-such-program]", "has no program 'no-such-program'"),
+        ("provider: command, command: [./assay.yaml]", "not executable, '"),
     ],
 )
 def test_a_target_with_unmet_needs_is_refused_before_it_is_called(
@@ -177,6 +178,7 @@ def test_an_unknown_target_offers_the_nearest(tmp_path: Path) -> None:
         ("127.0.0.1:8000", "did you mean 'http://127.0.0.1:8000'?"),
         ("./agent.sh", "did you mean 'command:./agent.sh'?"),
         ("opnai:gpt-6-sol", "did you mean 'openai'?"),
+        ("nope:answer", "did you mean 'python:nope:answer'?"),
         ("production", "configured: 'a', 'b'; or write one inline, such as python:my_agent:answer"),
     ],
 )
