@@ -322,3 +322,10 @@ def test_a_misspelt_key_of_a_target_is_named(
     assert problem.code == "unknown-key"
     assert f"the key {key!r} is not known here" in problem.message
     assert problem.hint == f"did you mean {meant!r}?"
+
+
+def test_a_list_that_needs_one_item_says_so_in_the_singular(tmp_path: Path) -> None:
+    (tmp_path / "assay.yaml").write_text("tools: {command: []}\n")
+    with pytest.raises(ConfigError) as caught:
+        _ = Settings.find(tmp_path).config
+    assert caught.value.problems[0].message.endswith("it must have at least 1 item")

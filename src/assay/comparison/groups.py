@@ -151,5 +151,6 @@ def _notes(runs: Sequence[GroupRun], targets: Sequence[GroupTarget]) -> Iterator
         names = ", ".join(target.target for target in leading)
         yield (
             f"the highest of {len(rated)} pass rates is too high on average, as chance decides"
-            f" which one it is: allowing for that, the {percent(highest)} of {names} are {moved}"
+            f" which one it is: corrected for that, the pass rate of {names} is {moved},"
+            f" not {percent(highest)}"
         )
