@@ -194,7 +194,7 @@ def test_unexpected_details_of_plugins_are_ignored(judged: Project) -> None:
 
 def test_a_missing_label_file_is_reported_before_a_missing_run(project: Project) -> None:
     project.write("assay.yaml", "{}\n")
-    with pytest.raises(UsageError, match="there is no label file nope.csv"):
+    with pytest.raises(UsageError, match="there is no label file nope"):
         CalibrationSession("nope.csv", has_file=True)
     with pytest.raises(UsageError, match="no finished run"):
         CalibrationSession("nope.csv")
