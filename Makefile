@@ -65,6 +65,7 @@ bench: $(VENV)/installed-dev
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Assay needs Python 3.11 or newer; name one with PYTHON=..."; exit 1; }
+	@echo "Installing Assay into $(VENV); the first time this takes a minute."
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) install -c constraints.txt -e .
 	@touch $@

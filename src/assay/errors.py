@@ -4,6 +4,7 @@ AssayError           3     the base; each has a slug (see docs/errors.md) and an
   UsageError         2     a wrong argument
     UnknownName      2     a name that is not in a registry, a file or the command line
     FilterError      2     a filter of cases that cannot be read
+    NoSuchCase       5     a case that a recorded run does not have
     ToolRegistryError 2    the registry of tools cannot be read
     RunHeld          2     another process is working on the run
   ConfigError        2     assay.yaml or [tool.assay] is wrong
@@ -109,6 +110,13 @@ class FilterError(UsageError):
     def __init__(self, text: str, mistakes: Sequence[FilterMistake]) -> None:
         self.text, self.mistakes = text, tuple(mistakes)
         super().__init__("\n".join(f"filter, {mistake}" for mistake in mistakes))
+
+
+class NoSuchCase(UsageError):
+    """No case of a recorded run has this id or text."""
+
+    slug = "no-such-case"
+    exit_code = 5
 
 
 class ToolRegistryError(UsageError):

@@ -17,9 +17,16 @@ from types import NoneType
 from typing import Annotated, Any
 
 import msgspec
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationInfo
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    model_validator,
+)
 
-from assay.errors import ConfigError, EvalFileErrors
+from assay.errors import ConfigError, EvalFileErrors, nearest
 from assay.model.accepted import AcceptedLoss
 from assay.model.options import RequestOptions
 from assay.model.preference import PreferenceSettings
@@ -37,6 +44,8 @@ from assay.wire.validation_errors import AlsoCheck, AnyValidationError, problem,
 
 #: Settings of targets that are never recorded.
 SECRET_KEYS = ("api_key", "headers")
+#: How similar a key must be to a required one to be a misspelling of it.
+_MISSPELT = 0.75
 CONFIG_FILES = ("assay.yaml", "pyproject.toml")
 
 
@@ -66,6 +75,17 @@ class TargetEntry(Shape):
 
     name: Text
     provider: Text
+
+    @model_validator(mode="before")
+    @classmethod
+    def _find_misspelt(cls, raw: Any) -> Any:
+        """Any key may be a setting of the provider, unless a required key seems misspelt."""
+        required = [key for key, field in cls.model_fields.items() if field.is_required()]
+        lacking = [key for key in required if key not in raw] if isinstance(raw, dict) else []
+        for key in (key for key in raw if key not in cls.model_fields) if lacking else ():
+            if hint := nearest(str(key), lacking, _MISSPELT):
+                raise problem("unknown-key", f"the key {key!r} is not known here", hint)
+        return raw
 
     @property
     def models(self) -> dict[str, str]:

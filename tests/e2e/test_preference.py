@@ -347,7 +347,7 @@ def test_a_wrong_label_names_its_line(project: Project) -> None:
     [
         (("--judge", "x"), "--judge is about --preference"),
         (("--budget-usd", "1"), "--budget-usd is about --preference"),
-        (("--preference", "x"), "a judge is needed and none is set"),
+        (("--preference", "x"), "a judge is needed and none is set: give --judge openai:MODEL, or"),
         (("--preference",), "no criteria say which answers are better"),
     ],
 )

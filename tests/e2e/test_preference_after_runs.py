@@ -81,7 +81,10 @@ def test_one_target_has_no_preference(project: Project) -> None:
 
 @pytest.mark.parametrize(
     ("judge", "expected"),
-    [(None, "a judge is needed and none is set"), ("luna", "no target is called 'luna'")],
+    [
+        (None, "'judge: openai:MODEL' below 'preference' in assay.yaml"),
+        ("luna", "no target is called 'luna'"),
+    ],
 )
 def test_a_judge_that_is_missing_is_found_before_anything_is_asked(
     project: Project, judge: str | None, expected: str

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from e2e.pytest_projects import APART
@@ -165,3 +167,31 @@ def test_async_tests(run: Run, mark: str) -> None:
     result = run(ASYNC.replace("MARK", mark) + backend)
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(["*equals: expected 'yes', found 'no'"])
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        'def test_it(assay):\n    assay.ask(broken, "Refund")\n',
+        'def test_it(assay):\n    import asyncio\n    asyncio.run(assay.aask(broken, "Refund"))\n',
+    ],
+    ids=["ask", "aask"],
+)
+def test_the_traceback_of_an_agent_that_raises_has_no_frames_of_ours(run: Run, test: str) -> None:
+    code = f"""
+def broken(question):
+    raise ValueError("no such order")
+
+{test}
+def test_unknown(assay):
+    assay.ask("nope", "Refund")
+"""
+    result = run(code)
+    result.assert_outcomes(failed=2)
+    shown = result.stdout.str()
+    assert '>       raise ValueError("no such order")' in re.sub(" +raise", "       raise", shown)
+    assert "broken raised ValueError: no such order" in shown
+    assert "no target is called 'nope'" in shown
+    assert "no running event loop" not in shown
+    for ours in ("assay/blocking.py", "pytest_plugin/fixture.py", "targets/pool"):
+        assert ours not in shown.replace("\\", "/")

@@ -313,11 +313,20 @@ def test_ctrl_c_cancels_the_run(evals: Evals, pytester: pytest.Pytester) -> None
     assert 4 <= evals.asked["wait"] <= 5
 
 
-def test_what_keeps_the_run_from_starting_is_an_error_of_each_case(evals: Evals) -> None:
+def test_an_unknown_baseline_is_one_error_of_the_collection(evals: Evals) -> None:
     evals.cases("a: fine", "b: fine")
     result = evals.pytest("--assay-baseline", "mian")
-    result.assert_outcomes(errors=2, failed=1)
-    result.stdout.fnmatch_lines(["*ERROR at setup of a*", "*'mian'*"])
+    result.assert_outcomes(errors=1)
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(["the store has no run or baseline 'mian'*"])
+    assert not evals.asked
+
+
+def test_what_keeps_the_run_from_starting_is_an_error_of_each_case(evals: Evals) -> None:
+    evals.cases("a: fine", "b: fine")
+    result = evals.pytest("--assay-judge", "nope")
+    result.assert_outcomes(errors=2)
+    result.stdout.fnmatch_lines(["*ERROR at setup of a*", "*'nope'*"])
     assert not evals.asked
 
 

@@ -55,6 +55,19 @@ def test_a_run_ends_with_its_code(
 
 
 @pytest.mark.parametrize(
+    ("tag", "hint"),
+    [("wether", " (did you mean 'weather'?)"), ("billing", "")],
+)
+def test_a_tag_that_selects_nothing_gets_the_nearest_tag(
+    home: Project, tag: str, hint: str
+) -> None:
+    project_of(home, "good")
+    home.write("one.eval.yaml", {"cases": [case("good") | {"tags": ["weather", "cold"]}]})
+    done = home.call("run", ".", "--target", "a", "--tag", tag, code=5)
+    assert f"no case was selected: none matches --tag {tag}{hint}\n" in done.stdout
+
+
+@pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["--target", "b"], "'b'"),

@@ -53,7 +53,7 @@ def groups(project: Project) -> list[tuple[str, str, str]]:
 def test_each_target_has_a_run_of_the_same_group(project: Project, agent: Agent) -> None:
     done = project.run(*RUN, "--json")
     document = json.loads(done.stdout)
-    assert "asking gpt, claude: 48 calls\n" in done.stderr
+    assert "asking 'gpt', 'claude': 48 calls\n" in done.stderr
     assert "48 of 48 trials, finished after" in done.stderr
     assert [run["exitCode"] for run in document["runs"]] == [0, 0]
     assert document["exitCode"] == 0
@@ -67,7 +67,7 @@ def test_each_target_has_a_run_of_the_same_group(project: Project, agent: Agent)
     for run in document["runs"]:
         assert project.result_files(run["runId"])
     again = project.run(*RUN)
-    assert "asking gpt, claude: 48 calls, about $0.4800\n" in again.stderr, "by the runs before"
+    assert "asking 'gpt', 'claude': 48 calls, about $0.4800\n" in again.stderr, "by the runs before"
     assert again.stdout.startswith("CANNOT TELL") or "Best set" in again.stdout
 
 
@@ -409,6 +409,6 @@ def test_costs_are_announced_by_prices_as_far_as_they_are_known(
     project.write("assay.yaml", {"targets": [model], "prices": prices})
     agent.reply = lambda body: {"choices": [{"message": {"role": "assistant", "content": "c1"}}]}
     done = project.run("run", "evals", code=1)
-    known = "asking gpt[m-1], gpt[m-2]: 48 calls, about $2.4"
+    known = "asking 'gpt[m-1]', 'gpt[m-2]': 48 calls, about $2.4"
     assert done.stderr.startswith(known)
-    assert "(without gpt[m-2], whose price is not known)\n" in done.stderr
+    assert "(without 'gpt[m-2]', whose price is not known)\n" in done.stderr

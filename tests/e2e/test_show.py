@@ -149,8 +149,6 @@ def test_a_list_counts_what_it_does_not_show(shop: Project) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["refnd"], "matches 'refnd': did you mean 'refund'?"),
-        (["99"], "has no case with the id or at the position 99"),
         (["latest", "otcome:failed"], "filter, column 1: unknown field 'otcome'"),
         (
             ["latest", "tag:a", "tag:b"],
@@ -165,6 +163,34 @@ def test_a_list_counts_what_it_does_not_show(shop: Project) -> None:
 def test_mistakes_are_exit_code_2(shop: Project, arguments: list[str], message: str) -> None:
     run(shop)
     assert message in shop.call("show", *arguments, code=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("refnd", "matches 'refnd': did you mean 'refund'?"),
+        ("99", "has no case with the id or at the position 99"),
+        ("nowhere", "matches 'nowhere'\n"),
+        ('"not even one"', "matches '\"not even one\"'\n"),
+    ],
+)
+def test_a_case_that_the_run_does_not_have_is_exit_code_5(
+    shop: Project, name: str, message: str
+) -> None:
+    run(shop)
+    done = shop.call("show", name, code=5)
+    assert message in done.stderr
+    assert done.stdout == ""
+
+
+def test_ids_with_a_word_similar_to_the_unknown_one_are_suggested(home: Project) -> None:
+    names = ("capital-of-france", "the capital of Peru", "population_of_peru")
+    cases = [{"id": name, "input": "?", "expected_output": "?"} for name in names]
+    home.write("capitals.eval.yaml", {"cases": cases})
+    home.write("agent.py", "def answer(question):\n    return question\n")
+    home.call("run", ".", "--target", "agent.py:answer")
+    shown = home.call("show", "capitl", code=5).stderr
+    assert "matches 'capitl': similar ids: 'capital-of-france', 'the capital of Peru'\n" in shown
 
 
 def test_answers_are_compared_with_those_of_the_baseline(shop: Project) -> None:

@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 from assay.ports import Store
 from assay.reporters.group_words import (
     HOW_BEST,
+    HOW_PAIRS,
     counts_of,
     differing_note,
     facts,
@@ -65,6 +66,7 @@ def test_the_page_has_the_words_of_the_report(
     assert headline(found) in read
     assert counts_of(found).capitalize() in read
     assert HOW_BEST in read
+    assert HOW_PAIRS in read
     for text in significant(found):
         assert text in read
     for row in target_rows(found):

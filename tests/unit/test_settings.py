@@ -302,3 +302,30 @@ def test_a_number_may_be_set_in_the_environment(
         monkeypatch.setenv("ASSAY_STORE_RETRY_SECONDS", wrong)
         with pytest.raises(ConfigError, match="environment variable ASSAY_STORE_RETRY_SECONDS"):
             Settings.find(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("written", "key", "meant"),
+    [
+        ("targets: [{name: a, provder: python}]", "provder", "provider"),
+        ("targets: [{nme: a, provider: python}]", "nme", "name"),
+        ("judge: {Providr: openai}", "Providr", "provider"),
+    ],
+)
+def test_a_misspelt_key_of_a_target_is_named(
+    tmp_path: Path, written: str, key: str, meant: str
+) -> None:
+    (tmp_path / "assay.yaml").write_text(written)
+    with pytest.raises(ConfigError) as caught:
+        _ = Settings.find(tmp_path).config
+    (problem,) = caught.value.problems
+    assert problem.code == "unknown-key"
+    assert f"the key {key!r} is not known here" in problem.message
+    assert problem.hint == f"did you mean {meant!r}?"
+
+
+def test_a_list_that_needs_one_item_says_so_in_the_singular(tmp_path: Path) -> None:
+    (tmp_path / "assay.yaml").write_text("tools: {command: []}\n")
+    with pytest.raises(ConfigError) as caught:
+        _ = Settings.find(tmp_path).config
+    assert caught.value.problems[0].message.endswith("it must have at least 1 item")

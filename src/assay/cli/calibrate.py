@@ -59,7 +59,7 @@ def command(
       assay calibrate labels.csv --run main --evaluator quality
       assay calibrate labels.jsonl --json
     """
-    session = CalibrationSession(labels, run, evaluator, store=store)
+    session = CalibrationSession(labels, run, evaluator, store=store, has_file=sample is None)
     complete = sample is None or _ask(session, sample, seed)
     if not complete and not session.has_labels:
         click.echo("stopped early: no label was added", err=True)

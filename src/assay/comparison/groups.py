@@ -148,8 +148,9 @@ def _notes(runs: Sequence[GroupRun], targets: Sequence[GroupTarget]) -> Iterator
     highest = max((rate for rate, _ in rated), default=0.0)
     leading = [target for rate, target in rated if rate == highest]
     if len(rated) > 1 and percent(highest) != (moved := percent(leading[0].shrunken or 0.0)):
-        names = ", ".join(target.target for target in leading)
+        names = " and ".join(target.target for target in leading)
         yield (
             f"the highest of {len(rated)} pass rates is too high on average, as chance decides"
-            f" which one it is: allowing for that, the {percent(highest)} of {names} are {moved}"
+            f" which one it is: corrected for that, the pass rate of {names} is {moved},"
+            f" not {percent(highest)}"
         )

@@ -29,7 +29,7 @@ from assay.problems import Problem, Problems
 from assay.settings import Settings, shown_path
 from assay.wire.document import MAX_DEPTH, Document, TextMark
 from assay.wire.shape import Shape
-from assay.wire.validation import check
+from assay.wire.validation import WHOLE, check
 from assay.wire.validation_errors import kind_of
 
 _EVALUATOR_KEYS = ("evaluators", "assert", "assertions")
@@ -147,8 +147,18 @@ def checked(line: SourceLine, shape: type[Shape], raw: dict[str, Any]) -> Any:
     """The shape of raw data; raises EvalFileErrors with all problems, at this line."""
     found, problems = check(shape, document_at(line, raw), (), raw, reader_at(line).context)
     if problems:
-        raise EvalFileErrors([replace(problem, severity="error") for problem in problems])
+        named = (_without_document(problem, raw) for problem in problems)
+        raise EvalFileErrors([replace(problem, severity="error") for problem in named])
     return found
+
+
+def _without_document(problem: Problem, raw: Mapping[str, Any]) -> Problem:
+    """The problem with the evaluator in place of the document, which code does not have."""
+    after = problem.message.removeprefix(WHOLE)
+    name = raw.get("type")
+    if name is None or after == problem.message:
+        return problem
+    return replace(problem, message=f"{name}{after}")
 
 
 def plain_mapping(line: SourceLine, raw: Mapping[str, Any]) -> dict[str, Any]:

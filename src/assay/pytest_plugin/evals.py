@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from assay.service.eval_files import load_all
 from assay.service.matrix import labels_of
 from assay.service.options import options_of
 from assay.service.project import project
-from assay.service.runs import RunRequest
+from assay.service.runs import RunRequest, find_base
 from assay.service.store import open_store
 from assay.suites.discovery import discover
 from assay.suites.ledger import locked_file
@@ -37,15 +38,20 @@ _UNNARROWED = {name: RunOptions.model_fields[name].default for name in NARROWING
 class EvalFiles:
     """The eval files that `assay run` would take for the same arguments.
 
-    `given` are the options of the command line. Raises an AssayError if the project is wrong.
+    `given` are the options of the command line, and `store` is its store. Raises an AssayError if
+    the project is wrong, or the baseline does not exist.
     """
 
-    def __init__(self, arguments: Iterable[str], given: dict[str, Any]) -> None:
+    def __init__(self, arguments: Iterable[str], given: dict[str, Any], store: str | None) -> None:
         self.settings = project()
         self._given = given | _UNNARROWED
         # Several targets would need several runs behind the same items.
         labels_of(RunRequest(expands=False), self._given, self.settings)
         self.options = options_of(self._given, self.settings)
+        self._store = store
+        if self.options.baseline is not None:
+            with closing(open_store(self.settings, store)) as opened:
+                find_base(None, self.options, opened)
         paths = [Path(argument.split("::")[0]) for argument in arguments]
         found = discover([path for path in paths if os.path.lexists(path)], self.settings)
         # Problems of files are reported when these are loaded.
@@ -88,7 +94,8 @@ class EvalFiles:
                     repeats[ref] = repeats_of(case, self.options)
         return Selection([*self._suites.values()], repeats, whole=len(repeats) == cases)
 
-    def run(self, store: str | None) -> EvalRun:
+    def run(self) -> EvalRun:
         """A run of this project, which is not started yet."""
         self.settings.prepend_to_sys_path()
-        return EvalRun(self.settings, open_store(self.settings, store), self.options, self._given)
+        opened = open_store(self.settings, self._store)
+        return EvalRun(self.settings, opened, self.options, self._given)

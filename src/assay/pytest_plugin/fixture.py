@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from assay.errors import UnknownName
+from assay.errors import AssayError, UnknownName
 from assay.loaders import factories
 from assay.loaders.python_cases import Case, calling_line
 from assay.model.case import EvalCase
@@ -38,13 +38,21 @@ class AssayFixture:
 
     def ask(self, agent: AnyTarget, question: Question) -> Observation:
         """What the agent does: a function, a Target, or the name of a target."""
+        __tracebackhide__ = True
         case = Case("ask", question)
-        return self._remembered(asking.ask(agent, case), case)
+        try:
+            return self._remembered(asking.ask(agent, case), case)
+        except AssayError as error:  # its cause has the frames of the agent; ours explain nothing
+            raise error.with_traceback(None) from error.__cause__
 
     async def aask(self, agent: AnyTarget, question: Question) -> Observation:
         """`ask` in an async test, on its event loop."""
+        __tracebackhide__ = True
         case = Case("ask", question)
-        return self._remembered(await asking.aask(agent, case), case)
+        try:
+            return self._remembered(await asking.aask(agent, case), case)
+        except AssayError as error:
+            raise error.with_traceback(None) from error.__cause__
 
     def check(self, seen: Any, *evaluators: EvaluatorSpec, **expected: Any) -> EvalCaseResult:
         """Grade what an agent did; all must pass.

@@ -44,7 +44,7 @@ class EvalPlugin:
         dests = {name: traits_of(name).flag.strip("-").replace("-", "_") for name in OFFERED}
         values = {name: self._config.getoption(f"assay_{dest}") for name, dest in dests.items()}
         given = {name: value for name, value in values.items() if value is not None}
-        return EvalFiles(self._config.args, given)
+        return EvalFiles(self._config.args, given, self._config.getoption("assay_store"))
 
     def collect_file(self, file: Path, parent: pytest.Collector) -> EvalFile | None:
         try:
@@ -72,7 +72,7 @@ class EvalPlugin:
             return self._results
 
     def _start(self) -> EvalRun:
-        self._run = self.evals.run(self._config.getoption("assay_store"))
+        self._run = self.evals.run()
         self._run.start(self.evals.selection(self._selected))
         return self._run
 

@@ -6,6 +6,7 @@ from assay.model.group import DifferingCase, GroupComparison
 from assay.model.group_result import GroupResult
 from assay.reporters.group_words import (
     HOW_BEST,
+    HOW_PAIRS,
     TARGET_HEADS,
     cell_words,
     counts_of,
@@ -40,7 +41,7 @@ def write_comparison(page: Page, found: GroupComparison, *, all_pairs: bool = Fa
         pairs = [pair_words(pair, len(found.pairs)) for pair in found.pairs]
     for text in pairs:
         page.prose("  - ", safe(text))
-    page.prose("", HOW_BEST)
+    page.prose("", f"{HOW_BEST} {HOW_PAIRS}" if all_pairs else HOW_BEST)
     page.line()
     _differing(page, found)
     for note in found.notes:

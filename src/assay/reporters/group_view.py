@@ -11,6 +11,7 @@ from assay.charts.markup import Chart
 from assay.model.group import DifferingCase, GroupCell, GroupComparison
 from assay.reporters.group_words import (
     HOW_BEST,
+    HOW_PAIRS,
     PAIR_HEADS,
     TARGET_HEADS,
     TEXT_HEADS,
@@ -93,6 +94,7 @@ class GroupView(msgspec.Struct, frozen=True):
     several_suites: bool
     notes: tuple[str, ...]
     how_best: str = HOW_BEST
+    how_pairs: str = HOW_PAIRS
     pair_heads: tuple[str, ...] = PAIR_HEADS
     text_heads: tuple[str, ...] = TEXT_HEADS
     optional: tuple[str, ...] = _OPTIONAL

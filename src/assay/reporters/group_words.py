@@ -25,6 +25,11 @@ HOW_BEST = (
     "The best set has the targets that no other one is significantly better than, in paired tests"
     " that allow for the number of pairs."
 )
+#: Why an interval and a p-value of the same pair may disagree.
+HOW_PAIRS = (
+    "An interval is that of its pair alone, while p allows for all pairs: in small suites the"
+    " interval may exclude 0 although p is large."
+)
 TARGET_HEADS = (
     *("Target", "Pass rate", "Passed", "Judged"),
     *("Cost", "Judges", "p50", "p95", "Best set"),
@@ -121,7 +126,10 @@ def counts_of(found: GroupComparison) -> str:
     """`200 cases, 196 of them judged for every target; the targets differ on 34`."""
     if not found.cases:
         return "no case was asked"
-    judged = f"{count(found.cases, 'case')}, {found.compared:,} of them judged for every target"
+    few = f"{found.compared:,} of them judged"
+    if found.cases == 1:
+        few = "judged" if found.compared else "not judged"
+    judged = f"{count(found.cases, 'case')}, {few} for every target"
     return f"{judged}; the targets differ on {found.differing_count:,}"
 
 
@@ -220,8 +228,10 @@ def cell_kind(cell: GroupCell | None) -> str:
 def differing_note(found: GroupComparison, shown: int) -> str:
     """Which cases a list has, and of how many."""
     total = found.differing_count
-    first = f"the {shown:,} that tell most apart of " if shown < total else ""
-    return f"{first}{count(total, 'case')} that not all targets pass equally often"
+    if shown < total:
+        cases = "case" if shown == 1 else f"{shown:,} cases"
+        return f"the {cases} on which the targets differ most, of {total:,} on which they differ"
+    return f"{count(total, 'case')} on which the targets differ"
 
 
 def run_words(run: RunResult) -> RunWords:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from assay.engine.run_spec import RunEnding
+from assay.engine.run_spec import RunEnding, RunSpec
+from assay.errors import nearest
 from assay.model.run_result import RunResult
 from assay.results import calibrations
 from assay.results.folder import folder_shown, results_folder, write_files
@@ -35,6 +36,7 @@ class RunResultBuilder:
             gave_up=ending.gave_up,
             faults=ending.faults,
             nothing=spec.nothing_wanted,
+            hint="" if result.summary.total_cases else _tag_hint(spec),
         )
         summary = recorded_summary(
             result,
@@ -45,3 +47,12 @@ class RunResultBuilder:
         result = replace(result, record=replace(record, summary=summary))
         files = write_files(result, self._folder)
         return replace(result, folder=folder_shown(files))
+
+
+def _tag_hint(spec: RunSpec) -> str:
+    """The tag nearest to a given one that no case has; streams are not read again for it."""
+    if not spec.options.tag:
+        return ""
+    suites = (suite for suite in spec.suites if not suite.streamed)
+    known = sorted({tag for suite in suites for case in suite.cases for tag in case.tags})
+    return next(filter(None, (nearest(t, known) for t in spec.options.tag if t not in known)), "")

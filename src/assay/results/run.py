@@ -221,11 +221,13 @@ def conclude(
     gave_up: str = "",
     faults: Sequence[str] = (),
     nothing: str = "",
+    hint: str = "",
 ) -> RunResult:
     """The result with its exit code and the reasons for it.
 
     `gave_up` is why the run stopped early, and `faults` are errors in the configuration.
-    `nothing` is why no case could be selected, if that is not due to the options.
+    `nothing` is why no case could be selected, if that is not due to the options; `hint` says what
+    else they may have meant.
     """
     reasons: dict[int, list[str]] = {2: list(faults)} if faults else {}
     summary, comparison = result.summary, result.comparison
@@ -234,7 +236,7 @@ def conclude(
     if not result.record.is_resumable:
         again = "run its cases again: a run of cases that code made or selected cannot be resumed"
     if not summary.total_cases and not interrupted:
-        reasons[5] = [nothing or _nothing_selected(options)]
+        reasons[5] = [nothing or _nothing_selected(options, hint)]
     if comparison is not None:
         reasons[comparison.exit_code] = [*comparison.gate_failures, *comparison.undecided]
     elif options.baseline is None and (failure := _failure(summary, options.min_pass_rate)):
@@ -284,13 +286,13 @@ def _failure(summary: Summary, min_pass_rate: float | None) -> str:
     return f"{passed}; {exact_percent(min_pass_rate)} required"
 
 
-def _nothing_selected(options: RunOptions) -> str:
+def _nothing_selected(options: RunOptions, meant: str) -> str:
     """Names the options that selected cases, as one was likely mistyped."""
     chosen = narrowing(options.model_dump(exclude={"limit"}))
     if not chosen:
         return "no case was selected"
     hint = "; a filter must match the whole id" if options.filter else ""
-    return f"no case was selected: none matches {chosen}{hint}"
+    return f"no case was selected: none matches {chosen}{hint}{meant and f' ({meant})'}"
 
 
 def recorded_summary(

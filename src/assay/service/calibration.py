@@ -111,7 +111,10 @@ def why_not_corrected(table: Confusion) -> str:
 
 
 class CalibrationSession:
-    """Calibrates a judge of a run with a file of labels."""
+    """Calibrates a judge of a run with a file of labels.
+
+    With `has_file` a missing file is an error before the run is looked for.
+    """
 
     def __init__(
         self,
@@ -121,9 +124,12 @@ class CalibrationSession:
         *,
         store: str | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        has_file: bool = False,
     ) -> None:
         self._settings, self._file, self._now = project(), Path(file), now
         labels.check_file(self._file)
+        if has_file:
+            self._check_exists()
         self._url = store
         with closing(self._store()) as opened:
             self.record = find_run(run, opened)
@@ -208,9 +214,7 @@ class CalibrationSession:
         An earlier calibration of the same judge stays if labelling is not `complete`, or if it
         has more labels, from another file.
         """
-        if not self._file.exists():
-            where = f"there is no label file {shown_path(self._file)}"
-            raise UsageError(f"{where}: write one, or let --sample 50 ask for labels")
+        self._check_exists()
         pairs, unknown = self._pairs(labels.read(self._file))
         if not pairs:
             where = f"{shown_path(self._file)} has no label of an answer that"
@@ -231,6 +235,11 @@ class CalibrationSession:
             table.n - len(pairs.get(self.record.id, ())),
             self._save(self._calibration(table), complete=complete),
         )
+
+    def _check_exists(self) -> None:
+        if not self._file.exists():
+            where = f"there is no label file {shown_path(self._file)}"
+            raise UsageError(f"{where}: write one, or let --sample 50 ask for labels")
 
     def _pairs(self, given: Sequence[Label]) -> tuple[dict[str, list[tuple[bool, bool]]], int]:
         """By run, the labels and the judge's verdicts on the same answers; and unused labels."""

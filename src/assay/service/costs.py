@@ -135,11 +135,11 @@ def announcement(specs: Sequence[RunSpec], plans: Sequence[Plan]) -> str:
             costs.append(cost)
     if not asked:
         return ""
-    text = f"asking {', '.join(names)}: {count(calls, 'call')}"
+    text = f"asking {', '.join(map(repr, names))}: {count(calls, 'call')}"
     if costs:
         text += f", about {money(sum(costs))}"
     if costs and unknown:
-        text += f" (without {', '.join(unknown)}, whose price is not known)"
+        text += f" (without {', '.join(map(repr, unknown))}, whose price is not known)"
     return text
 
 

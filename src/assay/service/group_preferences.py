@@ -67,7 +67,7 @@ class PreferenceStep(msgspec.Struct, frozen=True):
         """The name of the judge; raises UsageError if there is none."""
         options = options_of(dict(self.options), self.settings)
         async with pool_for(self.settings, options, self.judge) as pool:
-            return pool.judge(None, None).name
+            return pool.judge_of_preferences().name
 
     @staticmethod
     def announcement(name: str, plans: Sequence[Plan]) -> str:

@@ -157,7 +157,7 @@ async def preference_of(
     async with pool_for(settings, session.options, judge) as pool:
         with redacting(lambda: redactor):
             cache = SecretFreeCache(runs[0].store, redactor) if session.options.cache else None
-            judging = RedactedJudge(pool.judge(None, None), redactor)
+            judging = RedactedJudge(pool.judge_of_preferences(), redactor)
             resources = Resources(lambda target, model: judging, cache=cache)
             named = cast("Any", registry.evaluators.get("llm_judge"))
             asked: AnswerJudge = named.comparing(resources, session.criteria)

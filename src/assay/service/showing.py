@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Set
 from contextlib import closing, suppress
 from functools import partial
@@ -12,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from assay.comparison.outcomes import LATEST, find_run
-from assay.errors import NotInStore, UsageError, nearest
+from assay.errors import NoSuchCase, NotInStore, UsageError, nearest
 from assay.model.case_filter import CaseFilter, Term, parse_filter
 from assay.model.case_rows import CasePage, parse_sort
 from assay.model.case_view import CaseView
@@ -31,6 +32,7 @@ R = TypeVar("R", bound=RunResult)
 LISTED = 50
 #: How many ids a name that no case has is compared with, and how similar a hint must be.
 _MOST_COMPARED, _SIMILAR = 10_000, 0.75
+_WORD = re.compile(r"[^\W_]+")
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -101,7 +103,7 @@ def _find(store: Store, run: RunRecord, name: str) -> CaseView | None:
     if not refs and name.isascii() and name.isdigit():
         with suppress(NotInStore):
             return case_at(store, run, int(name[:18]))
-        raise UsageError(f"the run {run.id} has no case with the id or at the position {name}")
+        raise NoSuchCase(f"the run {run.id} has no case with the id or at the position {name}")
     return None
 
 
@@ -116,12 +118,19 @@ def _filter(store: Store, run: RunRecord, text: str | None) -> CaseFilter:
     if any(ref.id == text for ref in _refs(store, run)):
         return CaseFilter((Term("id", values=(text,)),))
     where = parse_filter(text)
-    if " " in text or case_page(store, run, where, limit=1).total:
+    searched = len(where.terms) == 1 and where.terms[0].field == "text"
+    if not searched or where.terms[0].negated or case_page(store, run, where, limit=1).total:
         return where
     ids = {ref.id for ref in islice(_refs(store, run), _MOST_COMPARED)}
-    if hint := nearest(text, ids, _SIMILAR):
-        raise UsageError(f"no case of the run {run.id} matches {text!r}: {hint}")
-    return where
+    hint = nearest(text, ids, _SIMILAR) or _with_similar_word(text, ids)
+    raise NoSuchCase(f"no case of the run {run.id} matches {text!r}{hint and f': {hint}'}")
+
+
+def _with_similar_word(text: str, ids: Set[str]) -> str:
+    """A hint with up to three ids of which one word is similar, such as `oslo` in `cold-oslo`."""
+    words = {word: nearest(text, (word,), _SIMILAR) for name in ids for word in _WORD.findall(name)}
+    near = [name for name in sorted(ids) if any(map(words.get, _WORD.findall(name)))][:3]
+    return f"similar ids: {', '.join(map(repr, near))}" if near else ""
 
 
 def _before(

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from assay.errors import nearest
 from assay.problems import MAX_PROBLEMS, Problem
+from assay.text import count
 from assay.wire.document import DocPath, Document
 from assay.wire.key_names import ALIASES
 from assay.wire.shape import Shape
@@ -19,6 +20,8 @@ from assay.wire.validation_context import ValidationContext
 from assay.wire.validation_errors import shown
 
 S = TypeVar("S", bound=Shape)
+#: How a message names what is at the empty path.
+WHOLE = "the document"
 
 
 def check(
@@ -118,15 +121,16 @@ def _explain(fault: Any, path: DocPath) -> tuple[str, str, str]:
         )
         return "wrong-type", f"{name} is {shown(found)}; it must be {_TYPES[kind]}", hint
     if kind in _RULES:
-        rule = _RULES[kind].format(**context)
+        items = context.get("min_length") or context.get("max_length") or 0
+        rule = _RULES[kind].format(**context, items=count(items, "item"))
         return "wrong-value", f"{name} is {shown(found)}; it must {rule}", _share(fault)
     return "wrong-value", f"{name}: {fault['msg']}", ""
 
 
 def _share(fault: Any) -> str:
-    """A hint for a share that was written as a percentage."""
+    """A hint for a share that was written as a percentage; a 2 may as well be meant as 0.2."""
     found = fault["input"]
-    if fault["type"] != "less_than_equal" or fault["ctx"]["le"] != 1 or not 1 < found <= 100:
+    if fault["type"] != "less_than_equal" or fault["ctx"]["le"] != 1 or not 10 <= found <= 100:
         return ""
     return f"did you mean {found / 100:g}?"
 
@@ -168,8 +172,8 @@ _TYPES = {
 _RULES = {
     "string_too_short": "not be empty",
     "string_pattern_mismatch": "not be empty",
-    "too_short": "have at least {min_length} item(s)",
-    "too_long": "have at most {max_length} item(s)",
+    "too_short": "have at least {items}",
+    "too_long": "have at most {items}",
     "finite_number": "be a finite number",
     "greater_than_equal": "be >= {ge:g}",
     "greater_than": "be > {gt:g}",
@@ -192,4 +196,4 @@ def _name(path: DocPath) -> str:
         if isinstance(step, str):
             return f"{step + indexes!r}"
         indexes = f"[{step}]{indexes}"
-    return "the document" if not indexes else f"the item {indexes}"
+    return WHOLE if not indexes else f"the item {indexes}"

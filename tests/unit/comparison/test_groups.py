@@ -163,13 +163,13 @@ def test_the_highest_rate_is_also_given_shrunken() -> None:
     shrunken = {target.target: target.shrunken for target in found.targets}
     assert len(set(shrunken.values())) == 1  # all of the differences may be chance
     (note,) = (note for note in found.notes if "too high on average" in note)
-    assert note.endswith("the 80 % of a are 78.7 %")
+    assert note.endswith("corrected for that, the pass rate of a is 78.7 %, not 80 %")
 
 
 def test_all_targets_with_the_highest_rate_are_named() -> None:
     found = of(a="PPPPF" * 8, b="PPFFF" * 8, c="PPPPF" * 8)
     (note,) = (note for note in found.notes if "too high on average" in note)
-    assert "the 80 % of a, c are " in note
+    assert "the pass rate of a and c is " in note
 
 
 def test_a_rate_that_shrinks_by_less_than_is_shown_has_no_note() -> None:

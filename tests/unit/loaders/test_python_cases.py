@@ -96,7 +96,11 @@ WRONG: dict[str, tuple[Callable[[], Any], str, str]] = {
         "'evaluators' is the evaluator contains; it must be a list",
     ),
     "an evaluator": (lambda: contains(5), "wrong-type", "'value' is 5; it must be text"),  # type: ignore[arg-type]
-    "an evaluator without its key": (lambda: contains(), "missing-key", "'value' is missing"),
+    "an evaluator without its key": (
+        lambda: contains(),
+        "missing-key",
+        "contains: 'value' is missing",
+    ),
 }
 
 

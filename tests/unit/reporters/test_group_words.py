@@ -144,8 +144,13 @@ def test_a_cell_is_an_outcome_or_how_often_it_passed(
 def test_lists_say_how_many_there_are() -> None:
     found = compared({"a": "PPPP", "b": "PPFF"}, cost_usd=0.5)
     assert counts_of(found) == "4 cases, 4 of them judged for every target; the targets differ on 2"
-    assert differing_note(found, 2) == "2 cases that not all targets pass equally often"
-    assert differing_note(found, 1).startswith("the 1 that tell most apart of 2 cases")
+    one = replace(found, cases=1, compared=1, differing_count=0)
+    assert counts_of(one) == "1 case, judged for every target; the targets differ on 0"
+    assert "1 case, not judged for every" in counts_of(replace(one, compared=0))
+    assert differing_note(found, 2) == "2 cases on which the targets differ"
+    assert differing_note(found, 1) == (
+        "the case on which the targets differ most, of 2 on which they differ"
+    )
     assert dict(facts(found))["Cost"] == "$4.00 for 2 targets"
     assert named(list("abcdef")) == "a, b, c, d and 2 more"
     assert (named(["a"]), named(["a", "b"])) == ("a", "a and b")

@@ -192,6 +192,14 @@ def test_unexpected_details_of_plugins_are_ignored(judged: Project) -> None:
     assert [judge["evaluator"] for judge in found.statistics["judges"]] == ["quality"]
 
 
+def test_a_missing_label_file_is_reported_before_a_missing_run(project: Project) -> None:
+    project.write("assay.yaml", "{}\n")
+    with pytest.raises(UsageError, match="there is no label file nope"):
+        CalibrationSession("nope.csv", has_file=True)
+    with pytest.raises(UsageError, match="no finished run"):
+        CalibrationSession("nope.csv")
+
+
 def test_a_run_without_judges_says_nothing_of_them(project: Project) -> None:
     build(project)
     project.write("suite.yaml", "cases: [{id: a, input: question 1, expected_output: good}]")

@@ -48,6 +48,7 @@ def test_quiet_is_one_line_and_verbose_has_each_run_and_all_pairs() -> None:
     assert "failed (exit code 1), the worst of 3 runs" in " ".join(quiet.split())
     full = written("text", group, detail="answers")
     assert full.count("against") == 3
+    assert "the interval may exclude 0 although p is large" in " ".join(full.split())
     for target, answer in (("claude", "claude says case-11"), ("mini", "mini says case-5")):
         assert f"--- {target}\n" in full
         assert answer in full

@@ -37,7 +37,13 @@ def test_list_in_json_has_quotes(project: Project) -> None:
 
 @pytest.mark.parametrize(
     ("value", "hint"),
-    [("80", "did you mean 0.8?"), ("99.5", "did you mean 0.995?"), ("101", ""), ("-1", "")],
+    [
+        ("80", "did you mean 0.8?"),
+        ("99.5", "did you mean 0.995?"),
+        ("2", ""),
+        ("101", ""),
+        ("-1", ""),
+    ],
 )
 def test_percentage_is_shown_as_a_share(project: Project, value: str, hint: str) -> None:
     (problem,) = project.problems(f"{CASE}threshold: {value}\n")

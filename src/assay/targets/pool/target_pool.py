@@ -99,6 +99,12 @@ class TargetPool:
         """Wrap a target in the policy of this pool; the caller has to close it."""
         return self._retrying(target, getattr(target, "identity", ""), RateLimits())
 
+    def judge_of_preferences(self) -> RetryingTarget:
+        """The judge that compares answers; it belongs to no evaluator."""
+        if self._judge is None and self.judge_spec() is None:
+            raise UsageError(f"{NO_JUDGE}: {_JUDGE_OF_PREFERENCES}")
+        return self.judge(None, None)
+
     def judge(self, target: str | None, model: str | None) -> RetryingTarget:
         """The judge of an evaluator with these `target` and `model` keys."""
         if target is None and model is None and isinstance(self._judge, RetryingTarget):
@@ -228,7 +234,7 @@ class TargetPool:
         spec = self._judge_spec(target)
         if spec is None:
             if model is None:
-                raise UsageError(NO_JUDGE)
+                raise UsageError(f"{NO_JUDGE}: {_JUDGE_OF_EVALUATORS}")
             return self.spec(f"openai:{model}")
         if model is None:
             return spec
@@ -324,9 +330,12 @@ async def _close(target: Target) -> None:
             await target.close()
 
 
-NO_JUDGE = (
-    "a judge is needed and none is set: write 'judge: openai:MODEL' in assay.yaml, "
-    "or give the evaluator a 'target' or 'model'"
+NO_JUDGE = "a judge is needed and none is set"
+_JUDGE_OF_EVALUATORS = (
+    "write 'judge: openai:MODEL' in assay.yaml, or give the evaluator a 'target' or 'model'"
+)
+_JUDGE_OF_PREFERENCES = (
+    "give --judge openai:MODEL, or write 'judge: openai:MODEL' below 'preference' in assay.yaml"
 )
 
 
