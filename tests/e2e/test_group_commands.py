@@ -105,8 +105,7 @@ def test_what_does_not_fit_a_group_is_explained(
 def test_a_run_without_a_group_cannot_be_compared_alone(tmp_path: Path) -> None:
     project = Project(tmp_path)
     (tmp_path / "a.eval.yaml").write_text("cases: [{id: a, input: x, expected_output: x}]")
-    (tmp_path / "agent.py").write_text("def answer(prompt): return prompt")
-    project.call("run", "a.eval.yaml", "--target", "python:agent:answer")
+    project.call("run", "a.eval.yaml", "--target", "echo:")
     refused = project.call("compare", "latest", code=2).stderr
     assert "does not belong to a group of several targets: name a second run" in refused
 

@@ -19,6 +19,8 @@ _RATES, _AMOUNTS, _LABELS = 190, 84, 22
 #: Names of runs closer than this would touch.
 _APART = 88
 _NAME = 10
+#: Half of what such a name takes.
+_HALF_NAME = 34
 
 
 class TrendPoint(msgspec.Struct, frozen=True):
@@ -149,7 +151,8 @@ def _names(names: Sequence[str], places: Sequence[float], y: float) -> Iterator[
     for name, x in zip(reversed(names), reversed(places), strict=True):
         if last - x >= _APART:
             last = x
-            yield titled(name, words(name, x, y, "label mid", room=_NAME))
+            middle = min(x, _WIDTH - _HALF_NAME)  # the last of many runs is near the edge
+            yield titled(name, words(name, middle, y, "label mid", room=_NAME))
 
 
 def _cells(points: Sequence[TrendPoint], index: int) -> tuple[str, ...]:

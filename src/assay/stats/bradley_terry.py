@@ -18,6 +18,8 @@ from assay.stats.estimates import Estimate
 #: What is added to the wins of each target.
 PRIOR = 0.5
 _PRECISION = 1e-12
+#: Near the best strengths, likelihoods differ by less than they are rounded.
+_ROUNDING = 1e-13
 _MAX_STEPS = 100
 
 Matrix = list[list[float]]
@@ -85,7 +87,7 @@ def strengths(wins: Matrix) -> list[float]:
         while True:
             moved = [s + size * d for s, d in zip(found, step, strict=True)]
             likelihood = _log_likelihood(wins, moved)
-            if likelihood >= best or size < _PRECISION:
+            if likelihood >= best + _ROUNDING * best or size < _PRECISION:  # it is negative
                 break
             size /= 2
         found, best = moved, likelihood

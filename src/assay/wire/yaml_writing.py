@@ -6,6 +6,9 @@ from typing import Any
 
 import yaml
 
+#: Line breaks to YAML, which only a quoted text keeps, as escapes.
+_LINE_BREAKS = {"\x85", "\u2028", "\u2029"}
+
 
 class _Dumper(yaml.SafeDumper):
     """Quotes every text that is not surely text, and writes long texts as blocks."""
@@ -16,7 +19,7 @@ class _Dumper(yaml.SafeDumper):
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
     # YAML 1.2 reads `1e5` and `0o7` as numbers, which PyYAML would not quote.
-    plain = text[:1].isascii() and text[:1].isalpha()
+    plain = text[:1].isascii() and text[:1].isalpha() and _LINE_BREAKS.isdisjoint(text)
     style = "|" if "\n" in text and plain else None if plain else '"'
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 

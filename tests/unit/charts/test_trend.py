@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from assay.charts.trend import Amount, TrendPoint, amount_trend, rate_trend
@@ -33,6 +33,7 @@ def runs_of_a_trend(draw: st.DrawFn) -> TrendPoint:
     return TrendPoint(draw(names), *draw(rates()), *traits, draw(names), draw(names))
 
 
+@example([point("0123456789abcdef", 50)] * 30)
 @given(st.lists(runs_of_a_trend(), max_size=30))
 def test_every_run_is_drawn_inside(points: list[TrendPoint]) -> None:
     chart = rate_trend(points, "Pass rate")
@@ -45,7 +46,7 @@ def test_every_run_is_drawn_inside(points: list[TrendPoint]) -> None:
 @given(st.lists(st.tuples(names, st.none() | st.floats(0, 1e9)), max_size=30))
 def test_every_amount_is_drawn_inside(found: list[tuple[str, float | None]]) -> None:
     amounts = [Amount(*each) for each in found]
-    svg = checked(amount_trend(amounts, "Cost", lambda value: money(min(value, 9999))))
+    svg = checked(amount_trend(amounts, "Cost", lambda value: money(min(value, 9999)), 0.0001))
     assert len(marks(svg, "dot")) == sum(amount.value is not None for amount in amounts)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import assay
@@ -118,6 +118,7 @@ json_values = st.recursive(
 )
 
 
+@example(text="a\x85b\u2028c\u2029", value=None)
 @given(text=texts.filter(bool), value=json_values)
 def test_any_text_and_value_survive(
     tmp_path_factory: pytest.TempPathFactory, text: str, value: Any
