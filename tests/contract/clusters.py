@@ -49,15 +49,17 @@ def ray_running() -> Iterator[str]:
     os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token_hex(32)}
     try:
         with Popen(command, env=os.environ | ENVIRONMENT, stdout=PIPE, stderr=STDOUT) as process:
-            assert process.stdout is not None
-            said = []
-            for line in process.stdout:
-                said.append(line)
-                if b"--block" in line:  # it runs, and says what that means
-                    break
-            else:
-                raise AssertionError(b"".join(said))
-            yield f"127.0.0.1:{port + 1}"
-            process.terminate()
+            try:
+                assert process.stdout is not None
+                said = []
+                for line in process.stdout:
+                    said.append(line)
+                    if b"--block" in line:  # it runs, and says what that means
+                        break
+                else:
+                    raise AssertionError(b"".join(said))
+                yield f"127.0.0.1:{port + 1}"
+            finally:
+                process.terminate()
     finally:
         del os.environ["RAY_AUTH_MODE"], os.environ["RAY_AUTH_TOKEN"]
