@@ -175,7 +175,8 @@ def test_workers_share_a_budget(on_dask: Callable[..., assay.Run]) -> None:
 
 def test_lost_cases_are_asked_again_on_a_cluster(on_dask: Callable[..., assay.Run]) -> None:
     base = on_dask()
-    agent = Path("agent.py").read_text().replace("% 9 == 5", "% 9 == 6")
+    # Of another length: Python may load what it compiled from a file of the same second and size.
+    agent = Path("agent.py").read_text().replace("% 9 == 5", "% 9 in (6,)")
     Path("agent.py").write_text(agent)
     found = on_dask(baseline=base.id, confirm=2)
     again = [t for t in found.store.trials(found.id) if t.confirms]
