@@ -162,8 +162,6 @@ def _name_judges(evaluators: Any) -> None:
         if isinstance(entry, dict):
             if entry.get("target") is not None:
                 entry["target"] = "echo"
-            if isinstance(entry.get("samples"), int | float):  # a judge is asked as often
-                entry["samples"] = min(entry["samples"], 3)
             for value in entry.values():
                 _name_judges(value)
 

@@ -29,7 +29,7 @@ from assay.model.expectations import Expectation, Expected
 from assay.model.score import EvaluationScore, verdict_of
 from assay.model.tokens import RESULTS, VARIABLES
 from assay.ports import Check, Resources
-from assay.wire.fields import AtLeastOne, Text
+from assay.wire.fields import Samples, Text
 from assay.wire.key_names import Key
 from assay.wire.validation_context import ValidationContext
 from assay.wire.validation_errors import problem, shown
@@ -90,7 +90,7 @@ class LlmJudgeEvaluator(EvaluatorSpec):
     prompt: Prompt | None = Key(None, aliases=("value",))
     model: Text | None = None
     target: Text | None = None
-    samples: AtLeastOne = 1
+    samples: Samples = 1
 
     def runs_in(self) -> CheckPlace:
         return "loop"

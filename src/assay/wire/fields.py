@@ -55,6 +55,9 @@ AtLeastOne = Annotated[int, Field(ge=1), BeforeValidator(_integer)]
 #: Workers and repeats: more are surely a mistake, and do not fit on a machine.
 Several = Annotated[int, Field(ge=1, le=10_000), BeforeValidator(_integer)]
 
+#: How often a judge is asked one question: each is a call that costs.
+Samples = Annotated[int, Field(ge=1, le=100), BeforeValidator(_integer)]
+
 
 def Empty(factory: type) -> Any:  # noqa: N802 - reads as part of the field's type
     """An empty default from a factory, because pydantic would deep-copy a shared one."""

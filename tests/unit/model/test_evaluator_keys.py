@@ -751,6 +751,7 @@ def test_required_min_score_is_within_the_ranges(project: Project) -> None:
         ("{type: llm_judge, model: @''}", "wrong-value", "empty"),
         ("{type: llm_judge, target: @[]}", "wrong-type", "text"),
         ("{type: llm_judge, samples: @0}", "wrong-value", ">= 1"),
+        ("{type: llm_judge, samples: @101}", "wrong-value", "<= 100"),
         ("{type: llm_judge, samples: @1.5}", "wrong-type", "whole"),
         ("{type: llm_judge, samples: @'3'}", "wrong-type", "whole"),
         ("{type: llm_judge, @promt: x}", "unknown-key", "did you mean 'prompt'?"),
